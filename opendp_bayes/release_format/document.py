@@ -32,7 +32,7 @@ _Bound = Annotated[
 _AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
-def made(kind: Callable[..., T], field: str, name: str, parameters: Mapping[str, Any]) -> T:
+def instance_of(kind: Callable[..., T], field: str, name: str, parameters: Mapping[str, Any]) -> T:
     """Make what a document describes in `field`; `ValueError` where its `kind`, by its name, does
     not take these parameters.
     """
@@ -53,7 +53,7 @@ class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     def value(self) -> Mechanism:
         """The mechanism; `ValueError` if it is not known or does not take these parameters."""
-        return made(known_mechanism(self.name), "mechanism", self.name, self.parameters)
+        return instance_of(known_mechanism(self.name), "mechanism", self.name, self.parameters)
 
 
 class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

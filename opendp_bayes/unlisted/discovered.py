@@ -105,8 +105,8 @@ class OfCategories(UnderflowIsZero):
         """Values of the discovered, then of the listed categories, in the order of `categories`,
         before that of everything else; along the last axis.
         """
-        shown, rest = np.split(values, [len(self.categories)], axis=-1)
-        return np.concatenate([np.roll(shown, self._listed, axis=-1), rest], axis=-1)
+        shown, hidden = np.split(values, [len(self.categories)], axis=-1)
+        return np.concatenate([np.roll(shown, self._listed, axis=-1), hidden], axis=-1)
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
@@ -177,7 +177,7 @@ class DiscoveredRelease(Estimated, DiscoveredData):
     @property
     def counts(self) -> tuple[int, ...]:
         """The noisy counts, those below 0 of listed categories made 0."""
-        return tuple(max(0, one) for one in self.drawn)
+        return tuple(max(0, count) for count in self.drawn)
 
     @property
     def rest(self) -> Rest | None:
@@ -188,11 +188,11 @@ class DiscoveredRelease(Estimated, DiscoveredData):
         """A category that is not shown; `ValueError` for one that is."""
         if not isinstance(label, (str, int, np.integer)):
             raise TypeError(f"label={told(label)}: must be a label (str, int or bool).")
-        place = place_of(label, self.categories)
-        if place is not None:
+        position = place_of(label, self.categories)
+        if position is not None:
             raise ValueError(
-                f"label={told(label)}: is shown, with a count of {self.drawn[place]}; its interval"
-                " is that of posterior."
+                f"label={told(label)}: is shown, with a count of {self.drawn[position]}; its"
+                " interval is that of posterior."
             )
         return Hidden(label, self._keys)
 
@@ -233,11 +233,11 @@ class DiscoveredRelease(Estimated, DiscoveredData):
     def _keys(self) -> "NoisyKeys":
         from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
 
-        drawn = np.array(self.drawn, dtype=np.int64)
+        noisy_counts = np.array(self.drawn, dtype=np.int64)
         return NoisyKeys(
             self.discovery.law,
-            drawn[self.listed :],
-            drawn[: self.listed],
+            noisy_counts[self.listed :],
+            noisy_counts[: self.listed],
             self.drawn_rest,
             self.discovery.rest,
         )
@@ -258,9 +258,9 @@ class DiscoveredRelease(Estimated, DiscoveredData):
         """
         level = as_level(level)
         shares = estimate_of(self.among_all or self.among_shown, level)
-        rest = [] if self.rest is None else [max(0, self.rest.drawn)]
-        labels = [*self.categories, *(None for _ in rest)]
-        frame = estimates_frame(shares, labels, [*self.counts, *rest], level)
+        hidden = [] if self.rest is None else [max(0, self.rest.drawn)]
+        labels = [*self.categories, *(None for _ in hidden)]
+        frame = estimates_frame(shares, labels, [*self.counts, *hidden], level)
         return frame.sort(frame["category"].is_null(), -frame["mean"], maintain_order=True)
 
     @property
@@ -292,7 +292,7 @@ class DiscoveredRelease(Estimated, DiscoveredData):
                     "share": shares.mean,
                     "share_lower": shares.lower,
                     "share_upper": shares.upper,
-                    "listed": [place < self.listed for place in range(self.k)],
+                    "listed": [position < self.listed for position in range(self.k)],
                     "level": pl.Series([level] * self.k, dtype=pl.Float64),
                 }
             )
@@ -366,11 +366,11 @@ class DiscoveredRelease(Estimated, DiscoveredData):
         return cls(**DiscoveredDocument.read(text).values())
 
     def __repr__(self) -> str:
-        each = zip(self.categories, self.drawn, strict=True)
-        counts = shortly((f"{label!r}: {count}" for label, count in each), self.k)
-        rest = "" if self.drawn_rest is None else f", rest={self.drawn_rest}"
+        pairs = zip(self.categories, self.drawn, strict=True)
+        counts = shortly((f"{label!r}: {count}" for label, count in pairs), self.k)
+        hidden = "" if self.drawn_rest is None else f", rest={self.drawn_rest}"
         law = self.discovery.law
-        return f"DiscoveredRelease({{{counts}}}{rest}, law={law}, {self.guarantee})"
+        return f"DiscoveredRelease({{{counts}}}{hidden}, law={law}, {self.guarantee})"
 
 
 def _hidden_of(rest: Rest | None, unit: str, level: float) -> str:
@@ -378,8 +378,8 @@ def _hidden_of(rest: Rest | None, unit: str, level: float) -> str:
     if rest is None:
         return "The number of all others was not asked for; rest= in the question, or --rest, does."
     low, high = rest.interval(level)
-    each = ", each once for every category," if unit == "people" else ""
+    once = ", each once for every category," if unit == "people" else ""
     return (
-        f"Everything else together: {rest.drawn} {unit}{each} with noise, {100 * level:.6g} %"
+        f"Everything else together: {rest.drawn} {unit}{once} with noise, {100 * level:.6g} %"
         f" interval {low:.0f} to {high:.0f}."
     )

@@ -159,30 +159,32 @@ def keys_of(
         )
     if column not in kinds:
         raise ValueError(f"column={column!r}: is not a column of the frame.")
-    known = replace(kinds[column], declared=None)  # which would be what the type lists
-    if known.type == "Date":
-        known = replace(known, kind="text")
-    if known.kind == "other":
+    column_kind = replace(kinds[column], declared=None)  # which would be what the type lists
+    if column_kind.type == "Date":
+        column_kind = replace(column_kind, kind="text")
+    if column_kind.kind == "other":
         raise TypeError(
-            f"column={column!r}: has type {known.type}; must be String, Categorical, Enum, Date,"
-            f" integer or Boolean. {how_to_cast(known.type, column)}"
+            f"column={column!r}: has type {column_kind.type}; must be String, Categorical, Enum,"
+            f" Date, integer or Boolean. {how_to_cast(column_kind.type, column)}"
         )
     if isinstance(always, str) or not isinstance(always, Sequence):
         raise TypeError(f"always={told(always)}: must be a sequence of labels, as in ['A01'].")
-    if known.nullable and nulls is None:
+    if column_kind.nullable and nulls is None:
         raise ValueError(
             f"nulls=None: column {column!r} may hold nulls. Pass nulls= with a label to count them"
             " under, which is shown whatever its count, or nulls=ob.DROP to leave them out."
         )
     under = None if nulls is None or isinstance(nulls, LeftOut) else plain(nulls)
-    listed = [] if not always else list(public_values(column, known, always, argument="always"))
+    listed = (
+        [] if not always else list(public_values(column, column_kind, always, argument="always"))
+    )
     if under is not None:
-        public_values(column, known, [under], argument="nulls")
+        public_values(column, column_kind, [under], argument="nulls")
         listed = distinct([*listed, under])
     for label in listed:
         is_day = kinds[column].type == "Date" and (label != under or label in always)
         _check_can_be(label, is_day=is_day)
-    return Keys(column, known.kind, tuple(listed), under, person)
+    return Keys(column, column_kind.kind, tuple(listed), under, person)
 
 
 def _check_can_be(label: Any, *, is_day: bool) -> None:

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.release_format.document import Document, Draw, made
+from opendp_bayes.release_format.document import Document, Draw, instance_of
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.unlisted.thresholds import LAWS, Discovery, OptimalThreshold, RestNoise, Threshold
@@ -47,7 +47,7 @@ class LawDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
             raise ValueError(
                 f"law.name={self.name!r}: must be one of {', '.join(map(repr, LAWS))}."
             )
-        law = made(LAWS[self.name], "law", self.name, self.parameters)
+        law = instance_of(LAWS[self.name], "law", self.name, self.parameters)
         if LawDocument.of(law) != self:
             raise ValueError(
                 f"law: its threshold or weights are not those of {law}; the document was changed."
@@ -99,7 +99,7 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
     def of(cls, result: Any, **fields: Any) -> str:
         """The JSON of a release."""
         law, noise = result.discovery.law, result.discovery.rest
-        kinds: Any = {kind: name for name, kind in _NOISES.items()}
+        kinds: Any = {kind: noise_name for noise_name, kind in _NOISES.items()}
         fields |= {"labels": "drawn", "law": LawDocument.of(law), "rest": result.drawn_rest}
         if noise is not None:
             fields["rest_noise"] = NoiseDocument(kinds[type(noise)], noise.scale)
@@ -110,7 +110,7 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
         discovered, k = self.categories[self.listed :], len(self.categories)
         kinds = {type(label) for label in self.categories}
         least = min(self.drawn[self.listed :], default=self.law.threshold)
-        with_delta = [name for name in MEASURES if "Approximate" in name]
+        with_delta = [measure for measure in MEASURES if "Approximate" in measure]
         return [
             (
                 "categories",
@@ -147,12 +147,12 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
 
     def values(self) -> dict[str, Any]:
         """The arguments of `DiscoveredRelease`."""
-        rest = None if self.rest_noise is None else self.rest_noise.value()
+        noise = None if self.rest_noise is None else self.rest_noise.value()
         named = ("column", "listed", "people")
-        return {name: getattr(self, name) for name in named} | {
+        return {field: getattr(self, field) for field in named} | {
             "categories": tuple(self.categories),
             "drawn": tuple(self.drawn),
-            "discovery": Discovery(self.law.value(), rest),
+            "discovery": Discovery(self.law.value(), noise),
             "drawn_rest": self.rest,
             "guarantee": self.guarantee(None),
         }

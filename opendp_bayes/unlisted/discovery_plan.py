@@ -123,8 +123,12 @@ class DiscoveryPlan(Shown):
         rows = [
             (
                 record["law"].removesuffix("_threshold"),
-                *(str(record[name]) for name in _SHARES),
-                *(f"{record[name]:.3g}" for name in ("noise_std", "rest_std") if record[name]),
+                *(str(record[heading]) for heading in _SHARES),
+                *(
+                    f"{record[heading]:.3g}"
+                    for heading in ("noise_std", "rest_std")
+                    if record[heading]
+                ),
                 at_most(record[value]),
                 at_most(record["delta"]),
             )
@@ -183,28 +187,28 @@ def plan_discovery(
     budget_asked: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
     best = fitted_discovery("auto", **budget_asked, d_in=distance, rest=rest)
     rows = []
-    for name in LAWS:
+    for law_name in LAWS:
         try:
-            if distance.records > MOST_KEYS and name != GaussianThreshold.name:
+            if distance.records > MOST_KEYS and law_name != GaussianThreshold.name:
                 raise ValueError(
                     f"beyond {MOST_KEYS} records or categories of a unit, others show far less."
                 )
             discovery = (
                 best
-                if best.law.name == name
-                else fitted_discovery(name, **budget_asked, d_in=distance, rest=rest)
+                if best.law.name == law_name
+                else fitted_discovery(law_name, **budget_asked, d_in=distance, rest=rest)
             )
         except ValueError as error:
-            reason = str(error).removeprefix(f"name={name!r}: ")
-            rows.append(DiscoveryRow(name, None, None, reason))
+            reason = str(error).removeprefix(f"name={law_name!r}: ")
+            rows.append(DiscoveryRow(law_name, None, None, reason))
             continue
         of_rho = rho is not None
         loss = loss_of_discovery(
             discovery, distance, concentrated=of_rho, delta=0.0 if of_rho else delta
         )
-        rows.append(DiscoveryRow(name, discovery, loss))
+        rows.append(DiscoveryRow(law_name, discovery, loss))
     rows.sort(key=lambda row: math.inf if row.refused else row.least_shown(0.5))
-    budget = {name: float(value) for name, value in budget_asked.items() if value is not None}
+    budget = {measure: float(value) for measure, value in budget_asked.items() if value is not None}
     return DiscoveryPlan(budget, distance.stated, float(rest), tuple(rows))
 
 
@@ -212,14 +216,14 @@ def _record(row: DiscoveryRow) -> dict[str, Any]:
     """A row of the frame."""
     if row.discovery is None or row.loss is None:
         return {"law": row.name, "refused": row.refused}
-    law, rest = row.discovery.law, row.discovery.rest
+    law, noise = row.discovery.law, row.discovery.rest
     losses = asdict(row.loss)
     return {
         "law": row.name,
         "threshold": law.threshold,
-        **{name: law.least_shown(share) for name, share in _SHARES.items()},
+        **{heading: law.least_shown(share) for heading, share in _SHARES.items()},
         "noise_std": law.std,
-        "rest_std": None if rest is None else typical_std(rest),
-        **{name: losses[name] for name in ("epsilon", "delta", "rho")},
+        "rest_std": None if noise is None else typical_std(noise),
+        **{heading: losses[heading] for heading in ("epsilon", "delta", "rho")},
         "refused": None,
     }

@@ -87,13 +87,13 @@ class Discovering(Bound[DiscoveredRelease]):
         return self._loss(self.settled(budget), budget)
 
     def _loss(self, discovery: Discovery, budget: Any) -> PrivacyLoss:
-        found = loss_of_discovery(
+        loss = loss_of_discovery(
             discovery,
             self.distance,
             concentrated=is_concentrated(self.measure),
             delta=self._delta(budget),
         )
-        return replace(found)  # a value that nobody can change for others
+        return replace(loss)  # a value that nobody can change for others
 
     def spent(self, budget: Any) -> tuple[float, float]:
         """The same in the measure of the query."""
@@ -119,7 +119,7 @@ class Discovering(Bound[DiscoveredRelease]):
     def row(self, budget: Any) -> dict[str, Any]:
         """The row of `DiscoveryQuery.summarize`."""
         discovery, loss = self.settled(budget), self.loss(budget)
-        law, rest = discovery.law, discovery.rest
+        law, noise = discovery.law, discovery.rest
         return {
             "column": self.space.column,
             "aggregate": f"{'People' if self.space.people else 'Records'} of values to discover",
@@ -131,7 +131,7 @@ class Discovering(Bound[DiscoveredRelease]):
             "shown_half": law.least_shown(0.5),
             "shown_95": law.least_shown(0.95),
             "shown_99": law.least_shown(0.99),
-            "rest_std": None if rest is None else typical_std(rest),
+            "rest_std": None if noise is None else typical_std(noise),
             "epsilon": loss.epsilon,
             "delta": loss.delta,
             "rho": loss.rho,
@@ -267,17 +267,17 @@ class DiscoveryQuery(AskedQuery[DiscoveredRelease]):
         ValueError
             Where that is of another Context: its data would be read.
         """
-        other: Any = None
+        base: Any = None
         if isinstance(query, LazyFrameQuery):
-            other = belongs_to(query)
+            base = belongs_to(query)
         elif isinstance(query, Discoverable):
-            other = query.base
-        if other is None or parts_of(other).context is not parts_of(self._bound.base).context:
+            base = query.base
+        if base is None or parts_of(base).context is not parts_of(self._bound.base).context:
             raise ValueError(
                 "query: is of another Context than the survey; ask discover() of a query of the"
                 " Context that the survey is asked of."
             )
-        return replace(self._bound, base=other)
+        return replace(self._bound, base=base)
 
     def summarize(self) -> pl.DataFrame:
         """Describe the release that the query would make and its debit, as a polars frame of one

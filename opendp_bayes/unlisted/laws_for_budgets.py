@@ -106,32 +106,33 @@ def fitted_discovery(
         return _FITTED[name](epsilon, delta, distance, rest)
     # Beyond so many keys the Gaussian law has by far the least threshold, and the others take long.
     names = [*_FITTED] if distance.records <= MOST_KEYS else [GaussianThreshold.name]
-    found, refused = [], []
-    for one in names:
+    discoveries, refused = [], []
+    for law_name in names:
         try:
-            found.append(_FITTED[one](epsilon, delta, distance, rest))
+            discoveries.append(_FITTED[law_name](epsilon, delta, distance, rest))
         except ValueError as error:
             refused.append(error)
-    if not found:
+    if not discoveries:
         raise refused[-1]
-    return min(found, key=lambda discovery: discovery.law.least_shown(0.5))
+    return min(discoveries, key=lambda discovery: discovery.law.least_shown(0.5))
 
 
 def _optimal(epsilon: float, delta: float, distance: Distance, rest: float) -> Discovery:
     """Within ε by an equal part of it for each record."""
     check_smallest_delta(delta)
-    one = round_down(Fraction(epsilon) / distance.records)
-    part = _part(delta, lambda part: delta_of_several(Fraction(one), part, distance))
-    if part < SMALLEST_DELTA:
+    epsilon_of_one = round_down(Fraction(epsilon) / distance.records)
+    exact = Fraction(epsilon_of_one)
+    delta_of_one = _largest_delta(delta, lambda d: delta_of_several(exact, d, distance))
+    if delta_of_one < SMALLEST_DELTA:
         raise ValueError(
             f"epsilon={told(epsilon)}, delta={told(delta)}: leave each of {distance.records}"
-            f" records a delta of {part:.2g}, which must be at least {SMALLEST_DELTA:g}; ask for a"
-            " smaller epsilon, or a larger delta."
+            f" records a delta of {delta_of_one:.2g}, which must be at least {SMALLEST_DELTA:g};"
+            " ask for a smaller epsilon, or a larger delta."
         )
-    noise = _laplace_of(Fraction(rest) * Fraction(one))
+    noise = _laplace_of(Fraction(rest) * Fraction(epsilon_of_one))
     spent = Fraction(0) if noise is None else 1 / Fraction(noise.scale)
-    decay = round_down(Fraction(one) - spent)
-    return Discovery(OptimalThreshold(one, part, decay), noise)
+    decay = round_down(Fraction(epsilon_of_one) - spent)
+    return Discovery(OptimalThreshold(epsilon_of_one, delta_of_one, decay), noise)
 
 
 def _laplace(epsilon: float, delta: float, distance: Distance, rest: float) -> Discovery:
@@ -204,7 +205,7 @@ def _divided(budget: float, rest: float) -> tuple[Fraction, Fraction]:
     return of_law, of_rest
 
 
-def _part(delta: float, total: Callable[[Fraction], float]) -> float:
+def _largest_delta(delta: float, total: Callable[[Fraction], float]) -> float:
     """The largest δ of one record, but for a part of 2^-50, whose total is at most `delta`."""
     low, high = 0.0, delta
     while total(Fraction(high)) > delta and high - low > high * 2.0**-50:
@@ -245,10 +246,10 @@ def _best_scale(delta_at: Callable[[float, int], float], threshold: int, least: 
     With the scale δ falls, as counts that move are hidden better, and rises again, as keys that are
     new are shown more often.
     """
-    found = scipy.optimize.minimize_scalar(
+    best = scipy.optimize.minimize_scalar(
         lambda log_scale: math.log(delta_at(math.exp(log_scale), threshold)),
         bounds=(math.log(least), math.log(1.5 * least)),
         method="bounded",
         options={"xatol": 1e-6},
     )
-    return min((least, math.exp(found.x)), key=lambda scale: delta_at(scale, threshold))
+    return min((least, math.exp(best.x)), key=lambda scale: delta_at(scale, threshold))

@@ -78,18 +78,22 @@ def _loss(
 ) -> PrivacyLoss:
     law = discovery.law
     if isinstance(law, GaussianThreshold):
-        one = _gaussian_loss(law, distance, concentrated, delta)
+        loss_of_law = _gaussian_loss(law, distance, concentrated, delta)
     elif concentrated:
         return NO_BOUND
     elif isinstance(law, LaplaceThreshold):
-        one = _of_several(1 / Fraction(law.scale), chance_to_show(law, 1), distance)
+        loss_of_law = _of_several(1 / Fraction(law.scale), chance_to_show(law, 1), distance)
     else:
         assert isinstance(law, OptimalThreshold)  # noqa: S101 (there is no other)
         return _optimal_loss(discovery, law, distance)
     if discovery.rest is None:
-        return one
+        return loss_of_law
     epsilon, rho = _losses_of_one_number(discovery.rest, distance.records)
-    return replace(one, epsilon=sum_up((one.epsilon, epsilon)), rho=sum_up((one.rho, rho)))
+    return replace(
+        loss_of_law,
+        epsilon=sum_up((loss_of_law.epsilon, epsilon)),
+        rho=sum_up((loss_of_law.rho, rho)),
+    )
 
 
 def _losses_of_one_number(noise: RestNoise, records: int) -> tuple[float, float]:
@@ -103,10 +107,10 @@ def _optimal_loss(discovery: Discovery, law: OptimalThreshold, distance: Distanc
     """The loss of the optimal law. A hidden key is a part of the rest, and one that is shown is
     none (`docs/research/proofs.md`, "What the hidden keys hold together").
     """
-    rest = discovery.rest
-    if isinstance(rest, DiscreteGaussian):
+    noise = discovery.rest
+    if isinstance(noise, DiscreteGaussian):
         return NO_BOUND
-    of_rest = Fraction(0) if rest is None else 1 / Fraction(rest.scale)
+    of_rest = Fraction(0) if noise is None else 1 / Fraction(noise.scale)
     epsilon = max(Fraction(law.epsilon), Fraction(law.decay) + of_rest)
     return _of_several(epsilon, Fraction(law.delta), distance)
 

@@ -157,11 +157,11 @@ def _together(law: Threshold, records: int, rises: bool, keys: int) -> tuple[tup
 
 def _powers(outcome: tuple[int, int], most: int) -> Outcomes:
     """Powers of both masses, from the 0th on, each rounded as its mass is."""
-    found = [(ONE, ONE)]
+    powers = [(ONE, ONE)]
     for _ in range(most):
-        p, q = found[-1]
-        found.append((-(-p * outcome[0] >> POINT), q * outcome[1] >> POINT))
-    return found
+        p, q = powers[-1]
+        powers.append((-(-p * outcome[0] >> POINT), q * outcome[1] >> POINT))
+    return powers
 
 
 @lru_cache(maxsize=64)
@@ -194,13 +194,13 @@ def _by_loss(outcomes: Iterable[tuple[int, int]]) -> tuple[Outcomes, int]:
     pairs = list(outcomes)
     never = sum(p for p, q in pairs if not q)
     ratios = sorted(((q << POINT) // p, p) for p, q in pairs if p and q)
-    found: list[tuple[int, int]] = []  # smallest ratio, mass
+    merged: list[tuple[int, int]] = []  # smallest ratio, mass
     for ratio, p in ratios:
-        if found and ratio - found[-1][0] <= found[-1][0] >> _CLOSE_BITS:
-            found[-1] = found[-1][0], found[-1][1] + p
+        if merged and ratio - merged[-1][0] <= merged[-1][0] >> _CLOSE_BITS:
+            merged[-1] = merged[-1][0], merged[-1][1] + p
         else:
-            found.append((ratio, p))
-    return [(p, p * ratio >> POINT) for ratio, p in found] or [(0, 0)], never
+            merged.append((ratio, p))
+    return [(p, p * ratio >> POINT) for ratio, p in merged] or [(0, 0)], never
 
 
 def group_delta(epsilon: Fraction, delta: Fraction, records: int) -> Fraction:
@@ -217,10 +217,10 @@ def _laplace(rate: Fraction, records: int) -> Outcomes:
     """The outcomes of discrete Laplace noise moved by so many records, by their losses."""
     decays = [exp_enclosure(rate * number, POINT) for number in range(records + 1)]
     least, most = decays[1]
-    found = []
-    for kept in range(records + 1):  # the noise is -kept; at the ends, or what is beyond
-        inner = 0 < kept < records
-        p = decays[kept][1] * (ONE - least if inner else ONE)
-        q = decays[records - kept][0] * (ONE - most if inner else ONE)
-        found.append((p // (ONE + least) + 1, q // (ONE + most)))
-    return found
+    outcomes = []
+    for lost in range(records + 1):  # the noise is -lost; at the ends, or what is beyond
+        inner = 0 < lost < records
+        p = decays[lost][1] * (ONE - least if inner else ONE)
+        q = decays[records - lost][0] * (ONE - most if inner else ONE)
+        outcomes.append((p // (ONE + least) + 1, q // (ONE + most)))
+    return outcomes

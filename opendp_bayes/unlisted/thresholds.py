@@ -76,8 +76,8 @@ class Threshold(ABC):
         """Probability that a key of so many records is shown, elementwise: 0 for none."""
         counts = np.asarray(counts)
         first, at_least = self.masses[0], self._at_least
-        place = np.clip(self.threshold - first - counts, 0, at_least.size).astype(np.int64)
-        return np.where(counts >= 1, np.append(at_least, 0.0)[place], 0.0)
+        position = np.clip(self.threshold - first - counts, 0, at_least.size).astype(np.int64)
+        return np.where(counts >= 1, np.append(at_least, 0.0)[position], 0.0)
 
     def least_shown(self, share: float) -> int:
         """The least number of records of a key that is shown with at least the probability `share`,
@@ -137,11 +137,11 @@ class OptimalThreshold(Threshold):
     def __init__(self, epsilon: float, delta: float, decay: float | None = None) -> None:
         epsilon, delta = as_positive(epsilon, "epsilon"), as_level(delta, "1e-8", "delta")
         decay = epsilon if decay is None else as_positive(decay, "decay")
-        for name, rate in (("epsilon", epsilon), ("decay", decay)):
+        for argument, rate in (("epsilon", epsilon), ("decay", decay)):
             if rate < SMALLEST_EPSILON:
                 raise ValueError(
-                    f"{name}={told(rate)}: must be at least {SMALLEST_EPSILON:g}; no key would be"
-                    " shown with less."
+                    f"{argument}={told(rate)}: must be at least {SMALLEST_EPSILON:g}; no key would"
+                    " be shown with less."
                 )
         if epsilon > LARGEST_EPSILON:
             raise ValueError(
@@ -157,8 +157,8 @@ class OptimalThreshold(Threshold):
                 f" would be drawn from more than {MOST_VALUES} values; ask for a larger epsilon,"
                 " for fewer keys a person, or for fewer queries."
             )
-        for name, value in (("epsilon", epsilon), ("delta", delta), ("decay", decay)):
-            object.__setattr__(self, name, value)
+        for argument, value in (("epsilon", epsilon), ("delta", delta), ("decay", decay)):
+            object.__setattr__(self, argument, value)
         ends = accumulate(self.weights)
         median = next(n for n, end in enumerate(ends, start=1) if 2 * end >= 1 << BITS)
         object.__setattr__(self, "threshold", median)
@@ -365,14 +365,14 @@ def _chances(growth: Fraction, decay: Fraction, delta: Fraction) -> list[int]:
     """The chances π(1), π(2), ..., π(N) = 1 to be shown, times 2^320, rounded down at every step:
     less by at most a few units for each step and `1 / delta`.
     """
-    one, step = 1 << FINE, math.floor(delta * 2**FINE)
+    whole, step = 1 << FINE, math.floor(delta * 2**FINE)
     rise, fall = exp_enclosure(-growth, FINE)[0], exp_enclosure(decay, FINE)[1]
-    shown, found = 0, []
-    while shown < one:
+    shown, chances = 0, []
+    while shown < whole:
         grown = (rise * shown >> FINE) + step
-        shown = min(grown, one - (fall * (one - shown - step) >> FINE), one)
-        found.append(shown)
-    return found
+        shown = min(grown, whole - (fall * (whole - shown - step) >> FINE), whole)
+        chances.append(shown)
+    return chances
 
 
 def _length(growth: float, decay: float, delta: float) -> float:

@@ -301,7 +301,7 @@ QUERIES += rows(
     vary("column", "t", DIFFERENT, lambda q: q.summarize()["column"].item()),
     vary("always", ["b"], DIFFERENT, lambda q: release_of(q).listed),
     vary("rest", 0.2, DIFFERENT, lambda q: q.summarize()["rest_std"].item()),
-    vary("nulls", ob.DROP, DIFFERENT, lambda q: q._asked.space.listed),
+    vary("nulls", ob.DROP, DIFFERENT, lambda q: q._bound.space.listed),
     vary("mechanism", "laplace_threshold", DIFFERENT),
 )
 

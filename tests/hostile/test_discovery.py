@@ -295,7 +295,7 @@ def test_people_move_a_value_by_no_more_than_their_number() -> None:
     units: list[Any] = [{"contributions": 1}, {"contributions": 2}, {"changes": 1}]
     for unit in units:
         context = context_of(frame, privacy_unit=dp.unit_of(identifier=IDENTIFIER, **unit))
-        asked = discovered(context.query().truncate_per_group(3))._asked
+        asked = discovered(context.query().truncate_per_group(3))._bound
         seen.append(asked.distance)
     assert seen == [Distance(3, 3, 1), Distance(6, 12, 2), Distance(6, 12, 2)]
 

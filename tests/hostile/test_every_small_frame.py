@@ -141,7 +141,7 @@ def counts(sets: str, plan: str, question: str) -> NDArray[Any]:
     unit = dp.unit_of(contributions=1, identifier=identifier)
     if question == "of three":
         unit = dp.unit_of(changes=1)
-    asked = query_of(unit, plan, question)._asked
+    asked = query_of(unit, plan, question)._bound
     frames = [pl.LazyFrame(list(rows), schema=SCHEMA, orient="row") for rows in SETS[sets]]
     if question != "discovered":
         return np.array([asked.counts(frame) for frame in frames])
@@ -249,10 +249,10 @@ def test_maps_are_the_most_that_neighbours_differ(
     moved = moves(near(sets), sets, plan, question)
     assert norms(moved, rising=question == "of three") == true
     query = query_of(given, plan, question)
-    claimed = query._asked.distance
+    claimed = query._bound.distance
     assert below(claimed, true) == []
     rho, delta = query.resolve().map(given[1])
-    law = query._asked.settled(BUDGET)
+    law = query._bound.settled(BUDGET)
     scale = law.law.scale if question == "discovered" else law.mechanism.scale
     lost = norms(moved)[1] / (2 * scale**2)
     assert lost <= rho <= BUDGET[0]
@@ -289,6 +289,6 @@ def test_a_map_that_takes_a_computed_page_for_that_of_the_bound_is_noticed(
     check: Any = vars(stable_plans)["check_plan"]
     forgetful = lambda *given: replace(check(*given), computed=frozenset())  # noqa: E731
     monkeypatch.setattr(stable_plans, "check_plan", forgetful)
-    claimed = query_of(TWO_PAGES[0], "lit", "pages")._asked.distance
+    claimed = query_of(TWO_PAGES[0], "lit", "pages")._bound.distance
     true = norms(moves(TWO_PAGES[1]("rows"), "rows", "lit", "pages"))
     assert below(claimed, true) == ["squared", "largest"]

@@ -169,7 +169,7 @@ def test_other_words_and_groups_are_refused():
 
 
 def test_wrong_ordered_columns_are_refused():
-    assert asked(query(), ordered="v")._asked.question.ordered == ("v",)
+    assert asked(query(), ordered="v")._bound.question.ordered == ("v",)
     for wrong in (True, 1, [1]):
         message = rf"ordered={re.escape(repr(wrong))}: must be a name, a str, or a list of names"
         with pytest.raises(TypeError, match=message):
@@ -214,8 +214,8 @@ def test_auto_is_learned_of_ten_categories_with_noise_on_the_counts(k, options, 
     of = ob.posterior(
         context.query(), "v", categories=categories(k), nulls="a", unknown="b", **options
     )
-    assert of._asked.question.learned is learned
-    assert of._asked.question.prior == ("learned" if learned else 1.0)
+    assert of._bound.question.learned is learned
+    assert of._bound.question.prior == ("learned" if learned else 1.0)
 
 
 def test_auto_counts_cells_and_gives_groups_a_number():
@@ -228,11 +228,11 @@ def test_auto_counts_cells_and_gives_groups_a_number():
         split_evenly_over=1,
     )
     table = ob.posterior(context.query(), columns, nulls={"v": "a", "w": "a"}, **other)
-    assert table._asked.question.learned
+    assert table._bound.question.learned
     groups = ob.posterior(
         context.query().group_by("v"), "w", categories=categories(12), nulls="a", unknown="a"
     )
-    assert groups._asked.question.prior == 1.0
+    assert groups._bound.question.prior == 1.0
 
 
 def test_ordered_columns_reach_the_posterior_and_the_document(learned):

@@ -239,7 +239,7 @@ def query_of(unit: Any, **loss: Any) -> Any:
 
 
 def asked_of(query: Any, column: Any = "page", **arguments: Any) -> Any:
-    return ob.posterior(query, column, **{**OF_TWENTY, **arguments})._asked
+    return ob.posterior(query, column, **{**OF_TWENTY, **arguments})._bound
 
 
 def by_identifier(query: Any, first: str = "rows") -> Any:
@@ -331,15 +331,15 @@ def test_groups_joint_tables_surveys_levels_and_discoveries_have_the_same_distan
     released = survey.release()
     assert [one.guarantee.distance for one in released.values()] == [days, APART, APART]
     discovered = ob.discover(query_of(unit, rho=0.015, delta=1e-6), "page", nulls=ob.DROP)
-    assert discovered._asked.distance == APART
+    assert discovered._bound.distance == APART
     assert discovered.resolve().map(PAGE_OF_TEN)[0] <= 0.015
     # Records without a page, and with that of this name, are in one count.
     with_nulls = ob.discover(query_of(unit, rho=0.015, delta=1e-6), "page", nulls="none")
-    assert with_nulls._asked.distance == ob.Distance.limited(10, 2)
+    assert with_nulls._bound.distance == ob.Distance.limited(10, 2)
     people = query_of(dp.unit_of(contributions=1, identifier="who"), rho=0.015, delta=1e-6)
     of_people = people.truncate_num_groups(10, by=["page"], keep="first").truncate_per_group(30)
     of_people = ob.discover(of_people, "page", nulls=ob.DROP)
-    assert of_people._asked.distance == APART
+    assert of_people._bound.distance == APART
 
 
 def test_a_chain_by_hand_takes_the_number_of_records() -> None:
@@ -419,7 +419,7 @@ def std_of_ours(unit: list[Any], keys: list[str], loss: dict[str, float]) -> flo
         unknown=ob.DROP if keys == ["page"] else {"page": ob.DROP} if listed else None,
         mechanism="gaussian_parameters" if "rho" in loss else "laplace_parameters",
     )
-    noise: Any = query._asked.fitted(query._d_out).law.noise
+    noise: Any = query._bound.fitted(query._d_out).law.noise
     if isinstance(noise, DiscreteGaussian):
         return noise.scale
     ratio = math.exp(-1 / noise.scale)

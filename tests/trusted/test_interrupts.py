@@ -350,14 +350,14 @@ def test_an_interrupt_waits_for_the_search_for_a_scale_and_nothing_is_debited(
 ) -> None:
     whole = context()
     query = ob.posterior(whole.query(), "vote", nulls="a", mechanism="laplace_parameters")
-    fit, reached = query._asked.fit, []
+    fit, reached = query._bound.fit, []
 
     def search(loss: Any) -> Any:
         strike()
         reached.append("the rest of the search")
         return fit(loss)  # type: ignore[operator]
 
-    monkeypatch.setattr(query, "_asked", replace(query._asked, fit=search))
+    monkeypatch.setattr(query, "_asked", replace(query._bound, fit=search))
     with pytest.raises(KeyboardInterrupt) as caught:
         getattr(query, call)()
     assert reached

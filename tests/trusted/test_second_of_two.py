@@ -239,8 +239,8 @@ def test_a_question_without_a_share_has_one_beside_those_that_have() -> None:
 def test_questions_of_two_plans_are_not_of_the_same_rows() -> None:
     """Whichever comes first, and of three."""
     plans = [query(), query().filter(pl.col("year") > 1)]
-    one, other = (ob.posterior(plan, **TOWN)._asked for plan in plans)
-    again = ob.posterior(plans[0], **SEX)._asked
+    one, other = (ob.posterior(plan, **TOWN)._bound for plan in plans)
+    again = ob.posterior(plans[0], **SEX)._bound
     assert frames_of_the_same_rows([one, again]) == [one.frame, again.frame]
     for asked in ([one, other], [other, one], [one, again, other], [other, one, again]):
         assert frames_of_the_same_rows(asked) == []

@@ -321,11 +321,11 @@ def test_records_are_counted_where_the_plan_has_changed_who_they_are_of() -> Non
     query, _ = people(rows, 5)
     for plan in (query.with_columns(id=pl.lit(0)), query.select("key")):
         found = ob.discover(plan, "key", nulls=ob.DROP)
-        assert not found._asked.space.people
+        assert not found._bound.space.people
     assert abs(found.release().drawn[0] - 500) < 60
     same = query.filter(pl.col("key") == "a").with_columns(other=pl.col("id"))
     found = ob.discover(same, "key", nulls=ob.DROP)
-    assert found._asked.space.people
+    assert found._bound.space.people
 
 
 def test_two_identifiers_are_records_of_both() -> None:
@@ -333,7 +333,7 @@ def test_two_identifiers_are_records_of_both() -> None:
     unit = dp.unit_of(contributions=2, identifier=pl.col("id"))
     query = context_of(frame, privacy_unit=unit).query().truncate_per_group(3)
     found = ob.discover(query, "key", nulls=ob.DROP)
-    assert found._asked.distance.records == 6
+    assert found._bound.distance.records == 6
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_the_map_is_the_certified_loss(unit: dict[str, int], d_in: int) -> None:
     context = context_of(frame, privacy_unit=dp.unit_of(**unit))
     query = ob.discover(context.query(), "key", nulls=ob.DROP)
     measurement = query.resolve()
-    loss = loss_of_discovery(query._asked.settled(query._d_out), d_in, concentrated=False)
+    loss = loss_of_discovery(query._bound.settled(query._d_out), d_in, concentrated=False)
     assert measurement.map(query._d_in) == (loss.epsilon, loss.delta)
     assert loss.epsilon <= 1.0
     assert loss.delta <= 1e-8
@@ -439,10 +439,10 @@ def test_a_limit_on_the_values_of_a_person_is_the_distance() -> None:
         2, by=["key"], keep="first"
     )
     asked_of = ob.discover(limited, "key", nulls=ob.DROP)
-    assert asked_of._asked.distance.records == 2
+    assert asked_of._bound.distance.records == 2
     changed = limited.with_columns(key=pl.col("id").cast(pl.String))
     of_others = ob.discover(changed, "key", nulls=ob.DROP)
-    assert of_others._asked.distance.records == 6
+    assert of_others._bound.distance.records == 6
 
 
 def test_values_of_a_person_that_are_drawn_at_random_are_all_counted_alike() -> None:
@@ -456,7 +456,7 @@ def test_values_of_a_person_that_are_drawn_at_random_are_all_counted_alike() -> 
     query = context_of(frame, privacy_unit=unit, privacy_loss=loss).query()
     limited = query.truncate_per_group(1, by=["key"]).truncate_per_group(2)
     asked_of = ob.discover(limited, "key", nulls=ob.DROP)
-    assert asked_of._asked.distance.records == 2
+    assert asked_of._bound.distance.records == 2
     release = asked_of.release()
     assert release.categories == tuple(f"k{value}" for value in range(6))
     spread = math.sqrt(600 * (1 / 3) * (2 / 3))

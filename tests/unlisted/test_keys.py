@@ -145,7 +145,7 @@ def test_parts_see_one_choice_of_the_rows_of_each_person(
     )
     query = context.query().truncate_per_group(3, keep=keep)
     asked = ob.discover(query, "x", nulls=ob.DROP)
-    counts = asked._asked.chain
+    counts = asked._bound.chain
     assert (counts.output_domain.descriptor.people, counts.map(1)) == (
         True,
         ob.Distance(3, squared=3, largest=1),
@@ -171,7 +171,7 @@ def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int, n
     query = context.query().truncate_per_group(3)
     asked = ob.discover(query, "x", nulls=nulls)
     people = number * (2 if unit == "changes" else 1)
-    assert asked._asked.distance == ob.Distance.limited(3 * people, people)
+    assert asked._bound.distance == ob.Distance.limited(3 * people, people)
 
 
 @pytest.mark.parametrize(("nulls", "largest"), [(ob.DROP, 1), ("a", 2), ("none", 2)])
@@ -184,7 +184,7 @@ def test_nulls_under_a_label_are_another_value_of_a_bound(nulls: Any, largest: i
         split_evenly_over=1,
     )
     asked = ob.discover(context.query(), "x", nulls=nulls)
-    assert asked._asked.distance == ob.Distance.limited(3, largest)
+    assert asked._bound.distance == ob.Distance.limited(3, largest)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_people_are_those_of_the_column_that_the_unit_names(step: Any, people: b
         split_evenly_over=1,
     )
     query: Any = context.query()
-    asked = ob.discover(step(query.truncate_per_group(3)), "x", nulls=ob.DROP)._asked
+    asked = ob.discover(step(query.truncate_per_group(3)), "x", nulls=ob.DROP)._bound
     assert asked.space.people is people
     assert asked.distance == ob.Distance.limited(3, 1 if people else 3)
 
@@ -225,7 +225,7 @@ def test_a_person_is_counted_once_for_a_value() -> None:
     )
     query = context.query().truncate_per_group(5)
     for nulls, expected in (("a", {"a": 3}), ("none", {"a": 2, "none": 2}), (ob.DROP, {"a": 2})):
-        counts = ob.discover(query, "x", nulls=nulls)._asked.chain
+        counts = ob.discover(query, "x", nulls=nulls)._bound.chain
         assert dict(pl.concat(counts(frame.lazy()).batches()).rows()) == expected
 
 

@@ -44,32 +44,32 @@ class SharesOfKeys:
         return shares
 
     @cached_property
-    def _drawn(self) -> list[tuple[Integers, Floats]]:
+    def _draws_of_kinds(self) -> list[tuple[Integers, Floats]]:
         """Keys with the same posterior, and the draws of their shares."""
         kinds = self._kinds
         if not kinds.size:
             return []
         number = int(np.clip(_DRAWN // kinds.size, _FEWEST, _MOST))
-        drawn, order = self.draws(number, np.random.default_rng(0)), np.argsort(kinds)
+        all_draws, order = self.draws(number, np.random.default_rng(0)), np.argsort(kinds)
         parts = np.split(order, np.flatnonzero(np.diff(kinds[order])) + 1)
-        return [(part, drawn[:, part].reshape(-1)) for part in parts]
+        return [(keys_of_kind, all_draws[:, keys_of_kind].reshape(-1)) for keys_of_kind in parts]
 
-    def _each(self, of: Callable[[Floats], ArrayLike], *shape: int) -> Floats:
+    def _statistics(self, statistic: Callable[[Floats], ArrayLike], *shape: int) -> Floats:
         """What is computed from the draws of each kind, for all keys of it."""
-        found = np.empty((self._kinds.size, *shape))
-        for part, drawn in self._drawn:
-            found[part] = of(drawn)
-        return found
+        results = np.empty((self._kinds.size, *shape))
+        for keys_of_kind, draws in self._draws_of_kinds:
+            results[keys_of_kind] = statistic(draws)
+        return results
 
     @cached_property
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
-        return self._each(np.mean)
+        return self._statistics(np.mean)
 
     @cached_property
     def std(self) -> Floats:
         """Posterior standard deviations, shape `(k,)`."""
-        return self._each(np.std)
+        return self._statistics(np.std)
 
     def interval(self, level: float = 0.95) -> Floats:
         """Both ends of the equal-tailed credible intervals, shape `(k, 2)`.
@@ -81,7 +81,7 @@ class SharesOfKeys:
         """
         level = as_level(level)
         ends = np.array([(1 - level) / 2, (1 + level) / 2])
-        return self._each(lambda drawn: np.quantile(drawn, ends), 2)
+        return self._statistics(lambda draws: np.quantile(draws, ends), 2)
 
 
 #: Above this many standard deviations by which counts near the threshold may be lower than a flat
@@ -149,10 +149,10 @@ class CountsOfKeys:
         )
         rows, start = [], 0
         for chosen, lowest, density in groups:
-            found, place = np.unique(units[chosen], return_inverse=True)
-            self._row[chosen] = start + place.reshape(-1)
-            rows.append(Rows(found, start, lowest, density, lattice))
-            start += found.size
+            units_of_rows, row_of = np.unique(units[chosen], return_inverse=True)
+            self._row[chosen] = start + row_of.reshape(-1)
+            rows.append(Rows(units_of_rows, start, lowest, density, lattice))
+            start += units_of_rows.size
         self._rows, self._near = tuple(rows), rows[0]
         mean, std = np.empty(start), np.empty(start)
         for block in self._blocks():
@@ -178,17 +178,17 @@ class CountsOfKeys:
             Unless `0 < level < 1`.
         """
         level, unit = as_level(level), self._lattice.unit
-        found = np.empty((self._std.size, 2))
+        bounds = np.empty((self._std.size, 2))
         for block in self._blocks():
             up_to = np.cumsum(block.masses, axis=0)
             for end, share in enumerate(((1 - level) / 2, (1 + level) / 2)):
                 before = (up_to < share * up_to[-1]).sum(axis=0)
                 column = np.arange(before.size)
                 mass = block.masses[before, column]
-                part = (share * up_to[-1] - up_to[before, column] + mass) / mass
-                within = np.clip(np.ceil(part * unit) - 1, 0, unit - 1) - (unit - 1) // 2
-                found[block.rows, end] = block.lowest + before + within / unit
-        return np.rint(np.maximum(self._records(found[self._row].T).T, 0))
+                share_of_cell = (share * up_to[-1] - up_to[before, column] + mass) / mass
+                within = np.clip(np.ceil(share_of_cell * unit) - 1, 0, unit - 1) - (unit - 1) // 2
+                bounds[block.rows, end] = block.lowest + before + within / unit
+        return np.rint(np.maximum(self._records(bounds[self._row].T).T, 0))
 
     def _records(self, units: Any) -> Any:
         """Counts in records, shape `(..., s + l)`."""
@@ -209,8 +209,8 @@ class CountsOfKeys:
         counts = len(self._rows[0].density)
         rounds = [rng.permutation(counts) for _ in range(-(-number // counts))]
         laws = np.concatenate(rounds)[:number]  # all equally often
-        of = np.argsort(laws, kind="stable")
-        laws = laws[of]
+        order_of_laws = np.argsort(laws, kind="stable")
+        laws = laws[order_of_laws]
         chosen, start = np.unique(laws, return_index=True)
         parts = list(zip(chosen.tolist(), start.tolist(), [*start[1:], number], strict=True))
         draws = np.empty((number, self._row.size), dtype=np.int64)
@@ -222,8 +222,10 @@ class CountsOfKeys:
                 row = ordered[keys] - some.rows.start
                 for law, low, high in [(0, 0, number)] if len(rows.density) == 1 else parts:
                     level = rng.random((high - low, row.size))
-                    draws[np.ix_(of[low:high], order[keys])] = some.drawn(law, row, level)
-        return laws[np.argsort(of)], draws
+                    draws[np.ix_(order_of_laws[low:high], order[keys])] = some.drawn(
+                        law, row, level
+                    )
+        return laws[np.argsort(order_of_laws)], draws
 
     @cached_property
     def shares(self) -> SharesOfKeys:
@@ -245,14 +247,14 @@ class CountsOfKeys:
 
     def _intensities_of_all(self, number: int, rng: np.random.Generator) -> Floats:
         """Draws of the intensities of all keys, and last of everything else, together."""
-        laws, found = self._laws_and_intensities(number, rng)
+        laws, intensities = self._laws_and_intensities(number, rng)
         if self.law is None or self.law.everything_else is None:
-            rest = rng.standard_gamma(self.keys.rest_draws(number, rng) + 1.0)
+            hidden = rng.standard_gamma(self.keys.rest_draws(number, rng) + 1.0)
         else:
             mean, std = self.law.everything_else[:, laws]
             shape = (mean / np.maximum(std, 1e-9 * mean)) ** 2
-            rest = self._lattice.unit * mean * rng.standard_gamma(shape) / shape
-        return np.concatenate([found, rest[:, None]], axis=1)
+            hidden = self._lattice.unit * mean * rng.standard_gamma(shape) / shape
+        return np.concatenate([intensities, hidden[:, None]], axis=1)
 
     def _intensities(self, number: int, rng: np.random.Generator) -> Floats:
         """Draws of the intensities of all keys together."""
@@ -266,20 +268,22 @@ class CountsOfKeys:
         """
         laws, units = self._draws(number, rng)
         near, law = self._row < self._near.noisy.size, self.law
-        found = np.empty(units.shape)
-        found[:, ~near] = rng.standard_gamma(np.maximum(self._records(units)[:, ~near], 0) + 1.0)
+        intensities = np.empty(units.shape)
+        intensities[:, ~near] = rng.standard_gamma(
+            np.maximum(self._records(units)[:, ~near], 0) + 1.0
+        )
         if law is None or not near.any():
-            return laws, found
+            return laws, intensities
         shape, mean = law.shapes, law.intensities
-        for one in np.unique(laws):
-            chosen = np.ix_(laws == one, near)
+        for law_number in np.unique(laws):
+            chosen = np.ix_(laws == law_number, near)
             n = units[chosen]
             lowest = int(n.min())
-            masses = (law.weights[one][:, None] * law.pmf[:, lowest : int(n.max()) + 1]).T
+            masses = (law.weights[law_number][:, None] * law.pmf[:, lowest : int(n.max()) + 1]).T
             j = picked(masses, n - lowest, rng.random(n.shape))
-            drawn = rng.standard_gamma(n + shape[j]) / (1 + shape[j] / mean[j])
-            found[chosen] = self._lattice.unit * drawn
-        return laws, found
+            gamma_draws = rng.standard_gamma(n + shape[j]) / (1 + shape[j] / mean[j])
+            intensities[chosen] = self._lattice.unit * gamma_draws
+        return laws, intensities
 
     @cached_property
     def shift(self) -> float:

@@ -127,16 +127,16 @@ class LawOfKeys:
     @classmethod
     def learned(cls, keys: NoisyKeys, lattice: Lattice, seed: int | None) -> "LawOfKeys":
         """Learn the law from the keys that were shown, up to the lattice's end, and the rest."""
-        known = _Known(keys, lattice)
-        chains = known.chains(_CHAINS, np.random.default_rng(seed))
+        evidence = _Known(keys, lattice)
+        chains = evidence.chains(_CHAINS, np.random.default_rng(seed))
         chains.move(_BEFORE, adapt=True)
-        kept = []
+        states = []
         for _ in range(_KEPT):
             chains.move(_BETWEEN)
-            kept.append((chains.weights, chains.smooth))
-        weights, smooth = (np.concatenate(each) for each in zip(*kept, strict=True))
-        else_, points = known.everything_else(weights), known.points
-        return cls(points.means, points.shapes, known.pmf, weights, smooth, else_)
+            states.append((chains.weights, chains.smooth))
+        weights, smooth = (np.concatenate(arrays) for arrays in zip(*states, strict=True))
+        else_, points = evidence.everything_else(weights), evidence.points
+        return cls(points.means, points.shapes, evidence.pmf, weights, smooth, else_)
 
     @cached_property
     def density(self) -> Floats:
@@ -213,8 +213,8 @@ class _Known(IntensityLaw):
         if self.rest is not None:
             error, variance = self.rest - a @ self.hidden, a @ self.hidden_squares + self.variance
             loss = loss + (error**2 / variance + np.log(variance)) / 2
-            part, wide = (error / variance)[..., None], 1 / variance[..., None]
-            slope = slope - part * self.hidden - (part**2 - wide) * self.hidden_squares / 2
+            ratio, wide = (error / variance)[..., None], 1 / variance[..., None]
+            slope = slope - ratio * self.hidden - (ratio**2 - wide) * self.hidden_squares / 2
         return loss, slope, u
 
     def of_rest(self, a: Floats) -> Any:

@@ -56,9 +56,9 @@ class NoisyKeys:
         ValueError
             Unless `0 < level < 1`, or without `rest`.
         """
-        rest, noise = self._bought()
+        noisy_rest, noise = self._bought()
         away = farthest_noise(noise, (1 - as_level(level)) / 2)
-        return float(max(0, rest - away)), float(max(0, rest + away))
+        return float(max(0, noisy_rest - away)), float(max(0, noisy_rest + away))
 
     def rest_draws(self, number: int, rng: np.random.Generator) -> Integers:
         """Draws of the records of all hidden keys under a flat prior, shape `(number,)`.
@@ -68,15 +68,15 @@ class NoisyKeys:
         ValueError
             Without `rest`.
         """
-        rest, noise = self._bought()
+        noisy_rest, noise = self._bought()
         reach = noise.reach(40.0)
-        low, high = max(0, rest - reach), max(0, rest) + reach
+        low, high = max(0, noisy_rest - reach), max(0, noisy_rest) + reach
         step = max(1, (high - low) // 100_000)  # of wide noise, steps too small to be seen
         hidden = np.arange(low, high + 1, step)
-        log_mass = noise.log_mass(rest - hidden)
+        log_mass = noise.log_mass(noisy_rest - hidden)
         cumulative = np.cumsum(np.exp(log_mass - log_mass.max()))
-        place = np.searchsorted(cumulative, rng.random(number) * cumulative[-1])
-        return np.asarray(hidden[place] + rng.integers(step, size=number))
+        position = np.searchsorted(cumulative, rng.random(number) * cumulative[-1])
+        return np.asarray(hidden[position] + rng.integers(step, size=number))
 
     def hidden_bound(self, level: float = 0.95, labels: int = 1) -> int:
         """`hidden_bound` of this release."""

@@ -124,9 +124,9 @@ class Rows:
             noisy = self.noisy[low:high]
             least = max(int(noisy[0]) - lattice.last, self.lowest)
             most = int(noisy[-1]) - lattice.first
-            at = noisy - np.arange(least, most + 1)[:, None] - lattice.first
-            inside = (at >= 0) & (at < masses.size)
-            noise = np.where(inside, masses[np.clip(at, 0, masses.size - 1)], 0.0)
+            places = noisy - np.arange(least, most + 1)[:, None] - lattice.first
+            inside = (places >= 0) & (places < masses.size)
+            noise = np.where(inside, masses[np.clip(places, 0, masses.size - 1)], 0.0)
             density = self.density[:, least - self.lowest : most + 1 - self.lowest]
             yield Block(slice(self.first + low, self.first + high), least, density, noise)
             low = high
@@ -143,11 +143,11 @@ class Rows:
         average = np.lib.stride_tricks.sliding_window_view(padded.mean(axis=0), width)
         start, many = least - self.lowest + missing, max(1, _TABLE // width)
         for low in range(0, least.size, many):
-            part = slice(low, min(low + many, least.size))
-            masses = average[start[part]] * noise
+            batch = slice(low, min(low + many, least.size))
+            masses = average[start[batch]] * noise
             likely = masses > _UNLIKELY * masses.sum(axis=1)[:, None]
             columns = np.flatnonzero(likely.any(axis=0))
-            kept = slice(columns[0], columns[-1] + 1)
-            rows = slice(self.first + part.start, self.first + part.stop)
-            first = least[part] + columns[0]
-            yield Windows(rows, first, start[part], density[:, :, kept], noise[kept])
+            window = slice(columns[0], columns[-1] + 1)
+            rows = slice(self.first + batch.start, self.first + batch.stop)
+            first = least[batch] + columns[0]
+            yield Windows(rows, first, start[batch], density[:, :, window], noise[window])

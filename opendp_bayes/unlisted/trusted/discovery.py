@@ -45,15 +45,15 @@ def is_concentrated(output_measure: Measure) -> bool:
     """True if a measure with δ states ρ, and False if it states ε; `ValueError` for a measure
     without δ.
     """
-    name = name_of(output_measure)
-    if name not in _WITH_DELTA:
+    measure = name_of(output_measure)
+    if measure not in _WITH_DELTA:
         raise ValueError(
             f"output_measure={output_measure}: must have a δ, because a value that one person alone"
             " has is shown with a small probability, and never without that person. Ask for"
             " privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8) or dp.loss_of(rho=0.1, delta=1e-8),"
             " or list the categories."
         )
-    return _WITH_DELTA[name]
+    return _WITH_DELTA[measure]
 
 
 def make_discovery(
@@ -79,29 +79,29 @@ def make_discovery(
     of_rho = is_concentrated(output_measure)
 
     def loss(d_in: Any) -> PrivacyLoss:
-        found = loss_of_discovery(discovery, d_in, concentrated=of_rho, delta=delta)
-        return replace(found)  # a value that nobody changes for others
+        loss_at_distance = loss_of_discovery(discovery, d_in, concentrated=of_rho, delta=delta)
+        return replace(loss_at_distance)  # a value that nobody changes for others
 
     def losses(d_in: Any) -> tuple[float, float]:
-        found = loss(d_in)
-        return (found.rho if of_rho else found.epsilon), found.delta
+        bound = loss(d_in)
+        return (bound.rho if of_rho else bound.epsilon), bound.delta
 
-    name = type(discovery.law).__name__
-    privacy_map = checked_map(losses, name)
+    law_name = type(discovery.law).__name__
+    privacy_map = checked_map(losses, law_name)
     guarantee = PrivacyGuarantee(None, 1, loss(1), name_of(output_measure))
     held = deepcopy(discovery)
 
     def release(keys: Any) -> DiscoveredData:
         if not isinstance(keys, CountedKeys):
             raise ContractError("the input must be counts of make_discovered_counts.")
-        labels, drawn, rest = _shown(keys, space, held)
+        labels, noisy_counts, noisy_rest = _shown(keys, space, held)
         return DiscoveredData(
             column=space.column,
             categories=labels,
-            drawn=drawn,
+            drawn=noisy_counts,
             listed=len(space.listed),
             discovery=deepcopy(held),
-            drawn_rest=rest,
+            drawn_rest=noisy_rest,
             guarantee=deepcopy(guarantee),
             people=space.people,
         )
@@ -110,8 +110,8 @@ def make_discovery(
         space.domain,
         space.metric,
         output_measure,
-        guarded(release, f"{name}: sampling"),
-        guarded_map(privacy_map, f"{name}: privacy map"),
+        guarded(release, f"{law_name}: sampling"),
+        guarded_map(privacy_map, f"{law_name}: privacy map"),
     )
     measurement.accounting = guarantee.loss.method
     return measurement
@@ -132,7 +132,7 @@ def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
     listed = dict.fromkeys(space.listed, 0)
     shown: dict[Value, int] = {}
     hidden = 0
-    slices = (part for batch in keys.batches() for part in batch.iter_slices(_AT_A_TIME))
+    slices = (piece for batch in keys.batches() for piece in batch.iter_slices(_AT_A_TIME))
     for batch in slices:
         values, numbers = batch[KEY], batch[NUMBER].to_numpy().astype(np.int64)
         is_listed = values.is_in(pl.Series(list(listed), dtype=values.dtype).implode()).to_numpy()
@@ -141,16 +141,18 @@ def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
         for label, number in _plain(values, is_listed, numbers):
             listed[label] += number
         counts = _plain(values, is_shown, noisy)
-        known = len(shown) + len(counts)
+        seen = len(shown) + len(counts)
         shown |= dict(counts)
-        if len(shown) < known:  # which says nothing of what is hidden
+        if len(shown) < seen:  # which says nothing of what is hidden
             raise RuntimeError("a value is in two rows, so that its noise was drawn twice")
         hidden += int(numbers[~is_shown & ~is_listed].sum())
     noise = law.draws(len(listed)).tolist()
-    drawn = zip(listed.items(), noise, strict=True)
-    every = {label: number + z for (label, number), z in drawn} | dict(sorted(shown.items()))
-    rest = None if discovery.rest is None else hidden + int(discovery.rest.draws(1)[0])
-    return tuple(every), tuple(every.values()), rest
+    noised = zip(listed.items(), noise, strict=True)
+    noisy_counts = {label: number + z for (label, number), z in noised} | dict(
+        sorted(shown.items())
+    )
+    noisy_rest = None if discovery.rest is None else hidden + int(discovery.rest.draws(1)[0])
+    return tuple(noisy_counts), tuple(noisy_counts.values()), noisy_rest
 
 
 def _plain(

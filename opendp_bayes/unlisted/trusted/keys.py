@@ -189,10 +189,10 @@ def counted_in_parts(values: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     if about <= MOST_AT_ONCE:
         yield _counted(values)
         return
-    part = pl.col(KEY).hash(*(secrets.randbits(63) for _ in range(4))) % _PARTS
+    part_of_key = pl.col(KEY).hash(*(secrets.randbits(63) for _ in range(4))) % _PARTS
     with on_disk(values) as scan:
-        for at in range(_PARTS):
-            yield _counted(scan.filter(part == at))
+        for part_number in range(_PARTS):
+            yield _counted(scan.filter(part_of_key == part_number))
 
 
 def _counted(values: pl.LazyFrame) -> pl.DataFrame:
@@ -258,14 +258,14 @@ def make_counts_of_keys(
     """
     bounds_of = counted_distance(domain, metric)
     # A changed record leaves one value and comes to another.
-    each = 1 if metric in (symmetric_distance(), frame_distance(symmetric_distance())) else 2
+    factor = 1 if metric in (symmetric_distance(), frame_distance(symmetric_distance())) else 2
     # A key that no Bound has stands for a column that was computed anew.
     column = keys.column if is_kept else b""
 
     def distance(bounds: Bounds) -> int | Distance:
         values = 1 if keys.person is not None or keys.nulls is None else 2  # in one count
         largest = min(values * bounds.per_group(frozenset((column,))), bounds.records)
-        return Distance.limited(each * bounds.records, largest).stated
+        return Distance.limited(factor * bounds.records, largest).stated
 
     if keys.person is None:
         return _counting(
