@@ -21,7 +21,7 @@ from opendp_bayes.mechanisms import (
     hellinger_distance,
 )
 from opendp_bayes.mechanisms.neighbours import ONE_RECORD
-from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers.sweeps import some_of
 
@@ -323,14 +323,27 @@ class Spendthrift(LaplaceParameters):
     """A mechanism of a plugin that proves a small ε with a larger δ than it was asked for."""
 
     name = "spendthrift"
+    is_pure: bool = True
 
     def proven_loss(self, *arguments: Any, delta: float = 0.0, **public: Any) -> PrivacyLoss:
         loss = super().proven_loss(*arguments, **public)
-        return replace(loss, epsilon=loss.epsilon / 100, delta=0.5) if delta else loss
+        if delta:
+            return replace(loss, epsilon=loss.epsilon / 100, delta=0.5)
+        return loss if self.is_pure else NO_BOUND
 
 
 def test_a_bound_with_a_larger_delta_than_was_asked_for_is_not_used() -> None:
-    budget: dict[str, Any] = {"size": 9, "prior": BETA_ONE, "epsilon": 1.0, "delta": 1e-6}
-    honest = calibrate(LaplaceParameters(1.0), accounting="proven", **budget)
-    found = calibrate(Spendthrift(1.0), accounting="proven", **budget)
+    """Whether the mechanism has a bound without δ or not, and whichever door asks."""
+    public: dict[str, Any] = {"size": 9, "prior": BETA_ONE}
+    budget: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "accounting": "proven"}
+    honest = calibrate(LaplaceParameters(1.0), **budget, **public)
+    found = calibrate(Spendthrift(1.0), **budget, **public)
     assert found.scale == pytest.approx(honest.scale, rel=1e-6)
+    with pytest.raises(ValueError, match=r"exceeds .* at every scale"):
+        calibrate(Spendthrift(1.0, is_pure=False), **budget, **public)
+    pure, other = (privacy_profile(Spendthrift(1.0, is_pure=of), **public) for of in (True, False))
+    small = Spendthrift(1.0).proven_loss(1, delta=0.5, **public).epsilon
+    assert (pure.loss.epsilon, pure.epsilon(0.0)) == (100 * small, 100 * small)
+    assert 0.99 < pure.epsilon(1e-6) / pure.loss.epsilon < 1
+    assert (other.epsilon(1e-6), other.epsilon(0.49)) == (math.inf, math.inf)
+    assert (other.epsilon(0.5), other.epsilon(0.6)) == (small, small)

@@ -226,5 +226,12 @@ def test_what_any_of_combined_releases_leaves_out_is_left_out(order: int) -> Non
     listed = ob.Release((3, 2, 4), ("a", "b", "none"), (1.0,) * 3, noise, guarantee(None))
     own = replace(listed, drawn=(2, 4, 3), nulls=("none",))
     assert ob.combine([listed, own][::order], records="same").unordered == ("none",)
+    cells = tuple(product(["p", "q"], ["a", "b", "none"]))
+    joint = ob.Release((1,) * 6, cells, (1.0,) * 6, noise, guarantee(None), axes=("w", "v"))
+    both = [joint, replace(joint, drawn=(2,) * 6, nulls=(None, "none"))][::order]
+    combined = ob.combine(both, records="same")
+    for posterior in (combined.marginal("v"), combined.conditional("v", w="p")):
+        assert posterior.unordered == posterior.quantile(0.5).left_out == ("none",)
+    assert combined.marginal("w").unordered == ()
     tables = {name: replace(one, columns=("v",)) for name, one in {"x": listed, "y": own}.items()}
     assert NoisyTables.of([*tables.items()][::order]).unordered == {"v": ("none",)}

@@ -8,6 +8,7 @@ false alarm in a thousand runs, and with fixed seeds none.
 
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from itertools import permutations, product
 from typing import Any
@@ -404,3 +405,26 @@ def test_a_new_number_of_a_posterior_is_compared() -> None:
         name for one in results().values() if isinstance(one, kinds) for name, _ in methods(one)
     }
     assert names == {*_COMPARED.split(), *_OTHERS.split()}
+
+
+#: Of every kind of result that has estimates, what is to be drawn for it.
+BELOW_0: dict[str, dict[str, Any]] = {
+    "release": {"drawn": (-6, 3, -9)},
+    "joint": {"drawn": (9, -1, -2, 3)},
+    "groups": {"drawn": ((-9, 1), (2, -3))},
+    "sized": {"drawn": ((-9, 1), (2, 31)), "rest": -5},
+    "shown": {"drawn": (-4, 30), "listed": 1, "drawn_rest": -7},
+}
+
+
+def test_no_count_beside_an_estimate_is_below_0() -> None:
+    """Whatever was drawn, in every frame of every kind of result."""
+    estimated = {name: one for name, one in results().items() if hasattr(one, "estimates")}
+    assert estimated.keys() == BELOW_0.keys()
+    below = {name: replace(one, **BELOW_0[name]) for name, one in estimated.items()}
+    for name, one in below.items():
+        frames = [one.estimates(), one.to_frame()][: 1 if name == "shown" else 2]  # as drawn there
+        counts = [count for frame in frames for count in frame["count"]]
+        assert min(counts) == 0, name
+        together = ob.Survey((name,), (one,)).to_frame()["count"].to_list()
+        assert together == frames[0]["count"].to_list()

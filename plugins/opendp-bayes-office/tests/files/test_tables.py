@@ -492,21 +492,23 @@ def test_codes_of_every_batch_are_read_as_their_labels(tmp_path, monkeypatch, ex
 
 
 def test_no_label_of_any_missing_range_is_a_category(tmp_path):
-    votes, missing = [-2.0, -1.0, 1.0, 9.0], [-1, {"lo": 8, "hi": 9}, -2]
-    for ranges in (missing[:2], missing[1:], missing[::2]):
+    """Whether a code is the lowest, the highest or within."""
+    votes, span = [-2.0, -1.0, 1.0, 7.0, 8.0, 9.0, 10.0, 11.0], {"lo": 8, "hi": 10}
+    labels = {-2: "two", -1: "one", 1: "red", 3: "blue"} | {
+        code: f"{code}" for code in range(7, 12)
+    }
+    for ranges in ([-1, span], [span, -2], [-1, -2]):
         pyreadstat.write_sav(
             pd.DataFrame({"vote": votes}),
             str(tmp_path / "x.sav"),
-            variable_value_labels={"vote": {-2: "two", -1: "one", 1: "red", 3: "blue", 9: "nine"}},
+            variable_value_labels={"vote": labels},
             missing_ranges={"vote": ranges},
         )
         found = asked_of(tmp_path / "x.sav", "labels = true", "vote", 'nulls = "none"')
-        is_missing = {"two": -2 in ranges, "one": -1 in ranges, "nine": missing[1] in ranges}
-        listed = [name for name, of in is_missing.items() if not of]
-        assert found == {
-            "red": 1, "blue": 0, **dict.fromkeys(listed, 1), "none": sum(is_missing.values()),
-            "other": 0,
-        }  # fmt: skip
+        missing = {code for code in (-1, -2) if code in ranges}
+        missing |= {8, 9, 10} if span in ranges else set()
+        known = {name: int(code in votes) for code, name in labels.items() if code not in missing}
+        assert found == {**known, "none": len(missing), "other": 0}
 
 
 @pytest.mark.parametrize("extension", ["sav", "dta"])

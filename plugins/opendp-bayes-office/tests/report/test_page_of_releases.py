@@ -1,5 +1,6 @@
 """The page of releases that no specification asked for: it states what they do, and no more."""
 
+import math
 import re
 from itertools import product
 from pathlib import Path
@@ -43,7 +44,7 @@ def context(loss: str = "epsilon", contributions: int = 1) -> Any:
     return ob.context(
         FRAME.lazy(),
         privacy_unit=dp.unit_of(contributions=contributions),
-        privacy_loss=LOSSES[loss],
+        privacy_loss={**LOSSES, "rho and delta": dp.loss_of(rho=0.5, delta=1e-4)}[loss],
         split_evenly_over=1,
     )
 
@@ -79,8 +80,10 @@ def test_the_page_of_a_release_states_what_it_does(
     assert Report.read(data[1], "again").survey.releases == (release,)
 
 
-def test_a_survey_has_a_section_for_each_question() -> None:
-    query = context("delta").query()
+@pytest.mark.parametrize("loss", ["delta", "rho and delta"])
+def test_a_survey_has_a_section_for_each_question(loss: str) -> None:
+    """And of a ρ says which ε it implies, with the δ of both."""
+    query = context(loss).query()
     questions: dict[str, Any] = {
         "vote": {"column": "vote", **LISTED, "nulls": "missing"},
         "town": ob.discover(query, "town", nulls=ob.DROP),
@@ -89,7 +92,13 @@ def test_a_survey_has_a_section_for_each_question() -> None:
     report = Report.read(survey.to_json(), "Two questions")
     assert report.survey.names == ("vote", "town")
     said = text_of(rendered(report))
-    assert "of all results together is at most ε = 1, δ = 1e-06 ," in said
+    delta = at_most(survey.loss.delta)
+    stated = f"ρ = 0.5, δ = {delta}" if loss == "rho and delta" else "ε = 1, δ = 1e-06"
+    assert f"of all results together is at most {stated} ," in said
+    assert "plus δ" in said
+    epsilon = at_most(survey.loss.rho + 2 * math.sqrt(survey.loss.rho * math.log(1e6)))
+    implied = f"(ε = {epsilon}, δ = {at_most(survey.loss.delta + 1e-6)})"
+    assert (implied in said) == (loss == "rho and delta")
     assert "and everything else" not in said
     assert report.to_json() == survey.to_json()
 
