@@ -38,9 +38,7 @@ def test_every_example_is_run() -> None:
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_example(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_example(name, tmp_path, monkeypatch, capsys):
     """As the main program, and with no other module beside it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [name])

@@ -28,7 +28,7 @@ def package(request: pytest.FixtureRequest) -> Distribution:
 def description(package: Distribution) -> str:
     """The README as a package index shows it."""
     metadata = package.metadata
-    return str(metadata.get_payload() or metadata["Description"])  # type: ignore[attr-defined]
+    return str(metadata.get_payload() or metadata["Description"])
 
 
 def relative(page: str) -> list[str]:

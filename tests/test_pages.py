@@ -52,7 +52,6 @@ def test_others_are_noticed() -> None:
 
 
 # --- What the code says of pages
-
 _CITED = re.compile(r"docs/([\w/-]+\.md)`?(?:, (?:\"([^\"]+)\"|'([^']+)'))?")
 _NAMED = re.compile(r"[(]docs: ([^).;]+)[).;]")
 

@@ -95,9 +95,7 @@ def compare(script: str, claims: list[str]) -> None:
         assert other not in notes[claim]
 
 
-def test_help_lists_the_claims_in_order_and_an_unknown_one_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_lists_the_claims_in_order_and_an_unknown_one_is_refused(monkeypatch, capsys):
     script = ROOT / "examples" / "papers" / "checks.py"
     monkeypatch.syspath_prepend(str(script.parent))
     for arguments, code in ((["--help"], 0), (["N1", "N999"], 2)):

@@ -96,15 +96,7 @@ PAPERS, EXACT = "(a) the papers' scales", "(b) exact scales"
         ("figure_6", "data (50, 50), prior Beta(a, a), ", EXACT, "40", [50, 50], 40.0),
     ],
 )
-def test_some_errors_of_the_slow_figures(
-    settings: ModuleType,
-    figure: str,
-    panel: str,
-    at: str,
-    counts: list[int],
-    prior: float,
-    part: str,
-) -> None:
+def test_some_errors_of_the_slow_figures(settings, figure, panel, at, counts, prior, part):
     numbers = kept(figure, panel + part, at)
     mechanisms: dict[str, Any] = settings.SETTINGS[part](sum(counts), len(counts), 1.0, prior)
     if panel.startswith("k") and part == PAPERS:
@@ -151,9 +143,7 @@ def test_figure_7_is_of_balanced_data(settings: ModuleType, n: int) -> None:
 
 @pytest.mark.parametrize(("figure", "epsilon"), [("figure_3", 1.0), ("figure_4", 5.0)])
 @pytest.mark.parametrize(("k", "n"), [(3, 300), (4, 60)])
-def test_more_categories_are_shown_as_probabilities(
-    settings: ModuleType, figure: str, epsilon: float, k: int, n: int
-) -> None:
+def test_more_categories_are_shown_as_probabilities(settings, figure, epsilon, k, n):
     """Nearest to a multiple of the distance of one record; more need not be probable nearer."""
     panel = f"k = {k}, n = {n}, ε = {epsilon:g}, {PAPERS}"
     law = research.error_law(research.papers.ilap(epsilon, k), settings.balanced(n, k), 1.0)
@@ -171,9 +161,7 @@ def test_more_categories_are_shown_as_probabilities(
 
 
 @pytest.mark.parametrize(("figure", "epsilon"), [("figure_3", 1.0), ("figure_4", 5.0)])
-def test_some_probabilities_of_the_slow_figures(
-    settings: ModuleType, figure: str, epsilon: float
-) -> None:
+def test_some_probabilities_of_the_slow_figures(settings, figure, epsilon):
     panel = f"k = 2, n = 300, ε = {epsilon:g}, {PAPERS}"
     numbers = kept(figure, panel, "0")
     mechanisms = settings.at_papers_scales(300, 2, epsilon)

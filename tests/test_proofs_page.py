@@ -41,7 +41,7 @@ def docstring(place: str) -> str:
         inside = ast.iter_child_nodes(node) if node is not None else ()
         node = next((one for one in inside if getattr(one, "name", None) == part), None)
     found = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
-    return " ".join((ast.get_docstring(node) or "").split()) if found else ""  # type: ignore[arg-type]
+    return " ".join((ast.get_docstring(node) or "").split()) if found else ""
 
 
 def names(text: str, heading: str) -> bool:
@@ -57,9 +57,7 @@ def test_every_proof_has_a_row_and_every_row_a_proof() -> None:
 
 
 @pytest.mark.parametrize(("heading", "anchor", "function", "test"), ROWS)
-def test_a_proof_is_named_by_its_function(
-    heading: str, anchor: str, function: str, test: str
-) -> None:
+def test_a_proof_is_named_by_its_function(heading, anchor, function, test):
     assert names(docstring(function), heading), f"{function} must name {heading!r}"
 
 

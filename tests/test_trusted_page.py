@@ -110,8 +110,6 @@ def test_its_sentences_are_short() -> None:
 
 
 # --- What the page says of the exponential rooms
-
-
 def exponential_files_that_run(run: Callable[[], Any]) -> set[str]:
     """Files of the rooms named `exponential` of which a function is called."""
     found = set()
@@ -160,9 +158,7 @@ BOTH = dp.loss_of(epsilon=1.25, delta=1e-7)
         (ob.LaplaceParameters(9.0, noise="floored", total="private"), ADDED, EPSILON, {}),
     ],
 )
-def test_noise_on_the_counts_needs_no_exponential_room(
-    mechanism: Any, unit: Any, loss: Any, size: dict[str, int]
-) -> None:
+def test_noise_on_the_counts_needs_no_exponential_room(mechanism, unit, loss, size):
     assert exponential_files_that_run(released(mechanism, unit, loss, **size)) == set()
 
 
@@ -180,8 +176,6 @@ def test_an_exponential_mechanism_needs_each() -> None:
 
 
 # --- Negative controls of the page
-
-
 def test_statements_are_counted_without_imports_and_docstrings() -> None:
     assert statements('"""Docstring."""\n\nimport os\nfrom os import path\n') == 0
     assert statements('class A:\n    """Docstring."""\n') == 1

@@ -74,9 +74,7 @@ def within(
 
 
 @pytest.mark.parametrize("mechanism", [*MECHANISMS[:3], PermuteAndFlip(1.0)], ids=str)
-def test_exponential_mechanisms_take_the_scale_of_epsilon(
-    mechanism: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exponential_mechanisms_take_the_scale_of_epsilon(mechanism, monkeypatch):
     """Where no profile is computed, at every step, for the fifth digit of the scale."""
     pure = calibrate(mechanism, size=30, prior=BETA_ONE, epsilon=1.0, tune=False)
     asked = {"size": 30, "prior": BETA_ONE, "epsilon": 1.0, "delta": 1e-6}
@@ -113,7 +111,7 @@ def test_private_as_asked_and_no_more(mechanism: Any, target: dict[str, float]) 
             d_in=d_in,
             tune=False,
             **target,
-        )  # type: ignore[arg-type]
+        )
         assert type(found) is type(mechanism)
         assert within(found, size, prior, d_in, accounting, target), (
             f"{found}, {accounting}, d_in = {d_in}"
@@ -293,9 +291,7 @@ def test_refuses_a_mechanism_without_a_bound() -> None:
     [HellingerExponential(1.0), SmoothHellingerExponential(1.0, gamma=0.3), LaplaceParameters(1.0)],
     ids=str,
 )
-def test_the_inverse_of_the_profile_gives_no_more_than_was_asked(
-    mechanism: Any, delta: float
-) -> None:
+def test_the_inverse_of_the_profile_gives_no_more_than_was_asked(mechanism, delta):
     """ε found from δ has a tolerance of 1e-11 of the pure loss; the scale leaves room for it."""
     for epsilon in (0.05, 0.3, 1.0):
         found = calibrate(

@@ -178,9 +178,7 @@ def test_several_counts(copies: int, scale: float) -> None:
 
 @pytest.mark.parametrize("moved", [1, 2])
 @pytest.mark.parametrize("scale", [0.4, 30.0])
-def test_no_worst_pair_is_farther_apart_than_all_records_in_one_count(
-    scale: float, moved: int
-) -> None:
+def test_no_worst_pair_is_farther_apart_than_all_records_in_one_count(scale, moved):
     """Nor has it so many counts that the remainders of a narrow law cannot be told apart."""
     for records, largest in product((1, 2, 3, 4, 7, 200), repeat=2):
         distance = Distance.limited(records, largest)
@@ -247,9 +245,7 @@ def test_never_zero_and_never_above_one() -> None:
 @pytest.mark.parametrize(
     ("asked", "limit"), [({"epsilon": 1.0, "delta": 1e-6}, 1e-6), ({"rho": 0.1}, 0)]
 )
-def test_calibration_meets_the_budget(
-    size: int | None, asked: dict[str, float], limit: float
-) -> None:
+def test_calibration_meets_the_budget(size, asked, limit):
     found = calibrate(GaussianParameters(1.0), size=size, prior=[1.0, 1.0], **asked)
     smaller = GaussianParameters(found.scale * 0.999)
     if limit:
@@ -277,11 +273,8 @@ def test_without_delta_it_is_refused() -> None:
 
 
 # A second accountant.
-
-
 @pytest.mark.parametrize(
-    ("scale", "d_in", "size"),
-    some_of(product((1.0, 3.5, 20.0), (1, 2, 3), (None, 50)), 2),
+    ("scale", "d_in", "size"), some_of(product((1.0, 3.5, 20.0), (1, 2, 3), (None, 50)), 2)
 )
 def test_dp_accounting_agrees(size: int | None, scale: float, d_in: int) -> None:
     """Its discrete Gaussian, once for each count that moves, and our export of the profile."""
@@ -309,9 +302,7 @@ def test_dp_accounting_agrees(size: int | None, scale: float, d_in: int) -> None
 
 @pytest.mark.parametrize("d_in", [2, 5])
 @pytest.mark.parametrize("size", [None, 4, 50])
-def test_the_epsilon_of_several_records_has_the_delta_asked_for(
-    size: int | None, d_in: int
-) -> None:
+def test_the_epsilon_of_several_records_has_the_delta_asked_for(size, d_in):
     """And a smaller one has not; where ε is infinite without δ."""
     profile = privacy_profile(GaussianParameters(3.0), size=size, prior=[1.0, 2.0, 3.0], d_in=d_in)
     for delta in (1e-9, 1e-3, 0.05):

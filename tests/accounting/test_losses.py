@@ -80,7 +80,7 @@ def random_cases(seed: int, number: int, largest: dict[int, int]) -> Iterator[Ca
             LaplaceParameters(
                 max(scale, 0.2),
                 noise=str(rng.choice(["floored", "discrete"])),
-                total=str(rng.choice(["remainder", "bounded"])),  # type: ignore[arg-type]
+                total=str(rng.choice(["remainder", "bounded"])),
             ),
         ][rng.integers(6)]
         if isinstance(mechanism, LaplaceParameters):
@@ -170,8 +170,6 @@ def test_notices_another_scale(kind: Any, factor: float) -> None:
 
 # K-norm noise, whose outcomes are infinitely many; truncated where the rest of the probability is
 # below 1e-13.
-
-
 @pytest.mark.parametrize(
     ("k", "scale", "norm"), [(2, 0.4, 20), (2, 3.0, 110), (3, 0.3, 14), (3, 0.8, 36), (4, 0.3, 15)]
 )
@@ -228,7 +226,6 @@ def test_knorm_as_released(size: int, k: int, scale: float) -> None:
 
 
 # Published exact losses at nominal ε = 1 under the papers' calibration.
-
 CALIBRATED: dict[str, Any] = {
     "EHD": lambda size: HellingerExponential(2 * global_sensitivity(size, (1.0, 1.0))),
     "EHDL": lambda size: HellingerExponential(2.0, sensitivity="local"),
@@ -277,7 +274,6 @@ def test_the_papers_constant_is_noticed() -> None:
 
 
 # Groups.
-
 GROUPS: list[Case] = [
     (HellingerExponential(0.3), 9, (1.0, 1.0)),
     (HellingerExponential(1.0, sensitivity="local"), 9, (0.02, 0.5)),
@@ -360,8 +356,6 @@ def test_a_group_beyond_those_examined_is_bounded_by_sums(monkeypatch: pytest.Mo
 
 
 # Bounds that use ε and the range alone.
-
-
 @pytest.mark.parametrize(
     ("epsilon", "spread"),
     [(1.0, 1.0), (1.0, 2.0), (0.3, 0.4), (2.0, 1e-3), (20.0, 40.0), (0.5, 0.5)],
@@ -384,20 +378,15 @@ def test_delta_from_bounds(epsilon: float, spread: float) -> None:
         assert bound <= min(1.0, 1.5 * truth + 1e-9) or spread > epsilon
 
 
-@pytest.mark.parametrize("epsilon", [600.0, 900.0])
-def test_delta_from_bounds_is_at_most_one(epsilon: float) -> None:
-    loss = PrivacyLoss(epsilon=epsilon, range=epsilon, rho=math.inf)
-    assert delta_from_bounds(loss, 0.0) == 1.0
-
-
-def test_delta_from_no_bounds() -> None:
+def test_delta_from_bounds_is_at_most_one_and_from_none_one() -> None:
+    for epsilon in (600.0, 900.0):
+        loss = PrivacyLoss(epsilon=epsilon, range=epsilon, rho=math.inf)
+        assert delta_from_bounds(loss, 0.0) == 1.0
     local = HellingerExponential(2.0, sensitivity="local").proven_loss(1, size=10, prior=np.ones(2))
     assert delta_from_bounds(local, 3.0) == 1.0
 
 
 # What the constructors use.
-
-
 def test_loss_of_with_a_delta() -> None:
     mechanism, size, prior = SmoothHellingerExponential(1.0, gamma=0.2), 30, (1.0, 1.0)
     pure = loss_of(Setting.of(mechanism, size, prior), 1)
@@ -461,9 +450,7 @@ def test_where_there_is_too_much_to_compare() -> None:
 
 @pytest.mark.parametrize("prior", [(0.3, 2.0), (1.0, 1.0, 0.5)])
 @pytest.mark.parametrize("mechanism", [HellingerExponential(0.4), PermuteAndFlip(0.4)])
-def test_pairs_are_compared_where_the_work_is_allowed(
-    mechanism: Any, prior: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pairs_are_compared_where_the_work_is_allowed(mechanism, prior, monkeypatch):
     """Up to what is allowed, not beyond; of neighbours, unless a distance is given."""
     of_flips = isinstance(mechanism, PermuteAndFlip)
     work = enumeration.work(9, prior, 1)
@@ -517,53 +504,21 @@ def test_worst_pair(prior: tuple[float, float]) -> None:
     assert worst_pair(Setting.of(LaplaceParameters(1.0), 20, prior)) is None
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda: exact_loss(1.0, size=3, prior=[1.0, 1.0]),
-            TypeError,
-            r"mechanism=1\.0: .*mechanism value, .*LaplaceParameters",
-        ),  # type: ignore[arg-type]
-        (
-            lambda: exact_loss(LaplaceParameters(1.0), size=None, prior=[1.0, 1.0]),
-            ValueError,
-            r"total='remainder': needs a public number",
-        ),
-        (
-            lambda: exact_loss(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0], d_in=-1),
-            ValueError,
-            r"d_in=-1: must be 0 or greater",
-        ),
-        (
-            lambda: exact_loss(LaplaceParameters(1.0), size=0, prior=[1.0, 1.0]),
-            ValueError,
-            r"size=0: must be between 1 and",
-        ),
-        (
-            lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0]),
-            ValueError,
-            r"prior=.*: has shape \(1,\)",
-        ),
-        (
-            lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0])(-0.1),
-            ValueError,
-            r"epsilon=-0\.1: must be at least 0\.",
-        ),
-        (
-            lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0])(
-                [0.0, math.nan]
-            ),
-            ValueError,
-            r"epsilon=.*: must be at least 0\.",
-        ),
-        (
-            lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0]).epsilon(1.5),
-            ValueError,
-            r"delta=1\.5: .*between 0 and 1",
-        ),
-    ],
-)
+LAPLACE = LaplaceParameters(1.0)
+OF_TWO: Any = {"size": 3, "prior": [1.0, 1.0]}
+REFUSED: list[tuple[Any, type[Exception], str]] = [
+    (lambda: exact_loss(1.0, **OF_TWO), TypeError, r"=1\.0: .*mechanism value, .*LaplaceParam"),
+    (lambda: exact_loss(LAPLACE, **OF_TWO | {"size": None}), ValueError, "needs a public number"),
+    (lambda: exact_loss(LAPLACE, **OF_TWO, d_in=-1), ValueError, "d_in=-1: must be 0 or greater"),
+    (lambda: exact_loss(LAPLACE, **OF_TWO | {"size": 0}), ValueError, "size=0: must be between 1"),
+    (lambda: privacy_profile(LAPLACE, size=3, prior=[1.0]), ValueError, r"has shape \(1,\)"),
+    (lambda: privacy_profile(LAPLACE, **OF_TWO)(-0.1), ValueError, r"=-0\.1: must be at least 0\."),
+    (lambda: privacy_profile(LAPLACE, **OF_TWO)([0.0, math.nan]), ValueError, "epsilon=.*least 0"),
+    (lambda: privacy_profile(LAPLACE, **OF_TWO).epsilon(1.5), ValueError, r"=1\.5: .*0 and 1"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED)
 def test_refuses(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
@@ -583,8 +538,6 @@ def test_the_error_of_permute_and_flip_grows_with_its_exponents() -> None:
 
 
 # Errors of the probabilities, so large that each part of a certificate shows.
-
-
 @dataclass(frozen=True)
 class Known:
     """One pair whose log-probabilities are known within `log_error`."""
@@ -664,9 +617,7 @@ def test_a_delta_has_room_for_the_rounding_of_its_sum_and_is_never_zero() -> Non
 
 
 @pytest.mark.parametrize("error", [1e-3, 0.05, 0.5])
-def test_a_loss_holds_for_every_law_within_the_error(
-    error: float, fresh: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loss_holds_for_every_law_within_the_error(error, fresh, monkeypatch):
     """Two errors of ε, four of the range, and the concentrated loss of every order."""
     ratio = np.log(P / Q)
     certain = Known(tuple(np.log(P)), tuple(np.log(Q)), 0.0)
@@ -688,9 +639,7 @@ def test_a_loss_holds_for_every_law_within_the_error(
             assert found.rho <= found.range**2 / 8 * (1 + 1e-12)
 
 
-def test_the_errors_of_a_loss_are_added_exactly_and_rounded_up(
-    fresh: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_errors_of_a_loss_are_added_exactly_and_rounded_up(fresh, monkeypatch):
     for error in np.linspace(1e-9, 0.3, 40).tolist():
         pairs = Known((-1.0, -2.0), (-2.0, -1.0 - 2.0**-20), error)
         monkeypatch.setattr(module, "pairs_of", lambda *arguments, pairs=pairs: pairs)
@@ -701,9 +650,7 @@ def test_the_errors_of_a_loss_are_added_exactly_and_rounded_up(
         assert Fraction(found.rho) >= Fraction(found.range) ** 2 / 8
 
 
-def test_a_pair_is_passed_over_only_where_its_error_is_counted(
-    fresh: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pair_is_passed_over_only_where_its_error_is_counted(fresh, monkeypatch):
     """The loss is at least that of each pair, or what its range with four errors allows."""
     error, second, between = 4e-3, 2.0, 0
 
@@ -745,9 +692,7 @@ def test_groups_are_sums_rounded_up() -> None:
         assert Fraction(module._repeated(values, number, rest)) >= number * Fraction(0.7) + largest
 
 
-def test_a_concentrated_loss_of_groups_is_rounded_up(
-    fresh: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_concentrated_loss_of_groups_is_rounded_up(fresh, monkeypatch):
     """`d^2` times that of neighbours, and an eighth of the squared range, whichever is less, beyond
     the groups that are examined.
     """
@@ -763,9 +708,7 @@ def test_a_concentrated_loss_of_groups_is_rounded_up(
 
 
 @pytest.mark.parametrize("prior", [(1.0, 1.0, 1.0), (0.3, 2.0)])
-def test_the_error_of_the_mechanism_is_that_of_its_pairs(
-    prior: tuple[float, ...], fresh: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_of_the_mechanism_is_that_of_its_pairs(prior, fresh, monkeypatch):
     for kind in (HellingerExponential, SmoothHellingerExponential):
         monkeypatch.setattr(kind, "log_error", lambda self, size, prior: 0.1)
         pairs = pairs_of(Setting.of(kind(0.7), 5, prior), Distance.of(1), 10**6)
@@ -777,9 +720,7 @@ def test_the_error_of_the_mechanism_is_that_of_its_pairs(
     assert Fraction(pairs.log_error) >= Fraction(0.1) + Fraction(1, 2**30)
 
 
-def test_the_error_of_noise_is_that_of_every_count_that_moves(
-    fresh: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_of_noise_is_that_of_every_count_that_moves(fresh, monkeypatch):
     monkeypatch.setattr(pairs_module, "laplace_error", lambda moved, scale: 0.1 * moved)
     monkeypatch.setattr(pairs_module, "knorm_error", lambda k, scale: 0.1)
     for mechanism, size, prior, d_in, error in (
@@ -816,9 +757,7 @@ def test_the_concentrated_loss_of_noise_counts_its_error_for_every_copy() -> Non
     ],
 )
 @pytest.mark.parametrize("d_in", [1, 2, 3])
-def test_a_concentrated_loss_of_a_group_is_that_of_its_pairs(
-    mechanism: Any, size: int, prior: tuple[float, ...], d_in: int
-) -> None:
+def test_a_concentrated_loss_of_a_group_is_that_of_its_pairs(mechanism, size, prior, d_in):
     """Not `d^2` times that of neighbours: within 6 % of the supremum over orders and pairs."""
     sets = [tuple(row) for row in candidates(size, len(prior)).tolist()]
     logs = {counts: mechanism.log_pmf(list(counts), list(prior))[1] for counts in sets}

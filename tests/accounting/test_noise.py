@@ -152,9 +152,7 @@ def test_laplace_noise_with_a_private_total(noise: Any, size: int | None) -> Non
         )
     ),
 )
-def test_moving_one_count_dominates_moving_several(
-    noise: str, scale: float, parts: tuple[int, ...]
-) -> None:
+def test_moving_one_count_dominates_moving_several(noise, scale, parts):
     """A distance that several counts share gives no larger δ at any ε, nor a larger Rényi
     divergence.
     """
@@ -186,9 +184,7 @@ def test_knorm_step(k: int, scale: float) -> None:
 
 @pytest.mark.parametrize("distance", [1, 2, 5])
 @pytest.mark.parametrize("scale", [0.4, 1.0, 6.0])
-def test_k_norm_steps_of_two_categories_are_discrete_laplace_noise(
-    scale: float, distance: int
-) -> None:
+def test_k_norm_steps_of_two_categories_are_discrete_laplace_noise(scale, distance):
     """One change after the other is then one move."""
     steps = one_pair(*knorm_steps(2, scale, distance))
     shift = one_pair(*laplace_shift(distance, DiscreteLaplace(scale)))
@@ -226,9 +222,7 @@ def test_k_norm_steps_have_room_for_their_errors(k: int, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(("k", "scale", "reach"), [(3, 0.5, 14), (3, 1.2, 30), (4, 0.5, 12)])
 @pytest.mark.parametrize("distance", [1, 2, 3])
-def test_k_norm_noise_moved_by_several_records(
-    k: int, scale: float, reach: int, distance: int
-) -> None:
+def test_k_norm_noise_moved_by_several_records(k, scale, reach, distance):
     """Over every move of so many records, by enumeration: never above the bound, and near it;
     above it where there is too little noise.
     """
@@ -274,8 +268,6 @@ def test_k_norm_noise_moved_by_several_records(
 
 
 # Rényi divergences.
-
-
 def renyi(block: Block, order: Any) -> Any:
     """The larger of both directions, for one pair, at each order."""
     p, q = block.log_p[:, 0], block.log_q[:, 0]
@@ -359,14 +351,10 @@ def test_the_concentrated_loss(mechanism: Any) -> None:
 
 
 # The errors of the laws.
-
-
 @pytest.mark.parametrize("noise", ["discrete", "floored"])
 @pytest.mark.parametrize("scale", [2.0**-40, 1.1e-6, 0.3, 7.7, 1e6, 2.0**60])
 @pytest.mark.parametrize("moved", [1, 2, 200])
-def test_laplace_error_bounds_the_largest_term(
-    moved: int, scale: float, noise: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_laplace_error_bounds_the_largest_term(moved, scale, noise, monkeypatch):
     """That of the cell at a large scale, and that of a far value at a small one."""
     log_p, log_q = laplace_shift(moved, NOISES[noise](scale))
     monkeypatch.setattr(noise_module, "_RELATIVE_ERROR", 0.1)
@@ -396,9 +384,7 @@ def test_laplace_shift_is_within_its_error(moved: int, scale: float, noise: str)
 
 @pytest.mark.parametrize("scale", [2.0**-40, 1.1e-6, 0.3, 7.7, 2.0**60])
 @pytest.mark.parametrize("k", [2, 3, 10, 400])
-def test_knorm_error_bounds_the_largest_term_and_their_number(
-    k: int, scale: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_knorm_error_bounds_the_largest_term_and_their_number(k, scale, monkeypatch):
     terms = [
         abs(2 * binomial - i / scale) for i, binomial in enumerate(zero_sum.log_binomials(k - 1))
     ]

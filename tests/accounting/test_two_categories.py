@@ -330,8 +330,6 @@ def test_blocks_do_not_depend_on_the_cache(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 # The errors of the tables, so large that they show.
-
-
 @pytest.fixture
 def fresh() -> Iterator[None]:
     pairs_module.pairs_of.cache_clear()
@@ -341,9 +339,7 @@ def fresh() -> Iterator[None]:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.01, 3.0)])
-def test_log_probabilities_are_within_the_error_of_the_tables(
-    mechanism: Any, prior: tuple[float, float], fresh: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_probabilities_are_within_the_error_of_the_tables(mechanism, prior, fresh, monkeypatch):
     """Tables too high at one outcome and too low at all others, by all of their error."""
     size, error = 30, 0.02
     exact_blocks = list(pairs_of(mechanism, size, prior).blocks())
@@ -376,9 +372,7 @@ def test_log_probabilities_are_within_the_error_of_the_tables(
     )
 
 
-def test_sums_over_a_window_are_rounded_as_often_as_they_have_terms(
-    fresh: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sums_over_a_window_are_rounded_as_often_as_they_have_terms(fresh, monkeypatch):
     monkeypatch.setattr(two_categories, "TABLE_ERROR", 0.0)
     monkeypatch.setattr(HellingerExponential, "log_error", lambda self, size, prior: 0.0)
     for size in (1, 30, 700):
@@ -389,9 +383,7 @@ def test_sums_over_a_window_are_rounded_as_often_as_they_have_terms(
 
 @pytest.mark.parametrize("size", [10, 1000, 20_000])
 @pytest.mark.parametrize("prior", [*PRIORS, (1e-6, 300.0), (5.0, 0.3), (5e4, 0.3)])
-def test_the_smallest_divergence_is_that_of_all_data_sets(
-    size: int, prior: tuple[float, float]
-) -> None:
+def test_the_smallest_divergence_is_that_of_all_data_sets(size, prior):
     for offset in (1, 2, 7, size // 3, size // 2, size):
         t = np.arange(size - offset + 1)
         every = two_categories._divergence(prior, size, t[None], np.array([[offset]]))

@@ -58,9 +58,7 @@ def test_a_terminal_shows_what_is_done_and_clears_it(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.usefixtures("_no_search")
-def test_what_is_quick_and_what_nobody_sees_shows_nothing(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_quick_and_what_nobody_sees_shows_nothing(monkeypatch, capfd):
     assert changed(LEARNED).posterior is not None  # standard error is no terminal
     assert capfd.readouterr() == ("", "")
     with on_a_terminal(monkeypatch) as shown:

@@ -48,7 +48,7 @@ def test_a_notebook_shows_the_sentences_below() -> None:
 
 @pytest.mark.parametrize("render", [str, Sheet._repr_html_])
 def test_what_is_missing_leaves_nothing_behind(render: object) -> None:
-    shown = render(Sheet((Table(("A", "B"), (("x", "1"),)),)))  # type: ignore[operator]
+    shown = render(Sheet((Table(("A", "B"), (("x", "1"),)),)))
     for absent in ("None", "more", "<strong>", "code"):
         assert absent not in shown
 
@@ -67,10 +67,7 @@ def test_a_table_of_estimates_has_labels_counts_and_intervals() -> None:
     assert table.texts == 2
     assert table.rows[0] == ("(null)", "'a '", "-3", "0.250", "0.200 to 0.300", "10 to 110")
     counted = frame.select(
-        "category",
-        pl.col("mean", "lower", "upper") * 100,
-        share_lower="lower",
-        share_upper="upper",
+        "category", pl.col("mean", "lower", "upper") * 100, share_lower="lower", share_upper="upper"
     )
     in_percent = estimates_table(counted, 0.9, percent=True).rows[1]
     assert in_percent == ("b", "75", "70 to 81", "70.0 to 81.0 %"), "means are of counts there"
@@ -84,9 +81,7 @@ def test_a_table_of_estimates_has_labels_counts_and_intervals() -> None:
     ("ends", "decimals"),
     [(((0.1, 0.4),), 3), (((0.1, 0.10002),), 6), (((0.1, 0.3), (0.2, 0.20002)), 3), ((), 3)],
 )
-def test_intervals_have_two_digits_or_three(
-    ends: tuple[tuple[float, float], ...], decimals: int
-) -> None:
+def test_intervals_have_two_digits_or_three(ends, decimals):
     assert decimals_of([a for a, _ in ends], [b for _, b in ends]) == decimals
 
 

@@ -47,7 +47,7 @@ WITH_DELTA = PrivacyLoss(1.0, 0.25, 2.0, delta=1e-7)
     ],
 )
 def test_guarantee(changes: dict[str, object], expected: str) -> None:
-    assert expected in in_words(replace(PROMISE, **changes))  # type: ignore[arg-type]
+    assert expected in in_words(replace(PROMISE, **changes))
 
 
 def test_a_mechanism_is_described_by_the_parameters_that_are_set() -> None:

@@ -17,7 +17,7 @@ from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.pooled_release import Pooled
 from opendp_bayes.results.release import GroupedRelease
-from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
+from tests.helpers.argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
 from tests.helpers.releases import guarantee
 
 LAPLACE, GAUSSIAN = ob.LaplaceParameters(1.0), ob.GaussianParameters(2.0)
@@ -120,10 +120,9 @@ POSTERIORS = [
             "draws_may_agree": True,
         },
         first_mean,
-        vary("releases", [released((8, 1, 1), 10, LAPLACE)] * 2, LARGER),
-        vary("records", "different", DIFFERENT),
-        vary("draws_may_agree", False, REFUSED),
-        vary("prior", "learned", DIFFERENT),
+        different={"records": "different", "prior": "learned"},
+        larger={"releases": [released((8, 1, 1), 10, LAPLACE)] * 2},
+        refused={"draws_may_agree": False},
     ),
     *rows(
         ob.noisy_counts,
@@ -134,50 +133,45 @@ POSTERIORS = [
             "scale": 1,
         },
         lambda release: release.posterior.mean()[0],
-        vary("counts", [9, 3, 1], LARGER),
         vary("categories", ["x", "y", "z"], DIFFERENT, lambda release: release.categories),
-        vary("mechanism", "gaussian_parameters", DIFFERENT),
-        vary("noise", "floored", REFUSED),
-        vary("scale", 9.0, SMALLER),
-        vary("size", 30, DIFFERENT),
-        vary("prior", 20.0, SMALLER),
-        vary("merge", {"ab": ["a", "b"], "c": ["c"]}, REFUSED),
+        different={"mechanism": "gaussian_parameters", "size": 30},
+        larger={"counts": [9, 3, 1]},
+        refused={"noise": "floored", "merge": {"ab": ["a", "b"], "c": ["c"]}},
+        smaller={"scale": 9.0, "prior": 20.0},
     ),
     *rows(
         ob.noisy_tables,
         {"measured": [MEASURED], "keys": {"v": ["a", "b", "c"]}, "mechanism": "laplace_parameters"},
         lambda tables: tables["v"].posterior.mean()[0],
-        vary("measured", [replace(MEASURED, stddev=9.0)], SMALLER),
         vary("keys", {"v": ["x", "b", "c"]}, DIFFERENT, lambda tables: tables["v"].categories),
-        vary("mechanism", "gaussian_parameters", DIFFERENT),
-        vary("noise", "floored", REFUSED),
-        vary("size", 30, DIFFERENT),
+        different={"mechanism": "gaussian_parameters", "size": 30},
+        refused={"noise": "floored"},
+        smaller={"measured": [replace(MEASURED, stddev=9.0)]},
     ),
     *rows(
         ob.combine_estimates,
         {"estimates": [1.0, 2.0], "variances": [0.5, 0.5], "kind": "population"},
         lambda found: float(found.variance),
-        vary("estimates", [1.0, 3.0], LARGER),
-        vary("variances", [0.5, 0.6], LARGER),
-        vary("kind", "predictive", SMALLER),
+        larger={"estimates": [1.0, 3.0], "variances": [0.5, 0.6]},
+        smaller={"kind": "predictive"},
     ),
     *rows(
         ob.log_likelihood,
         {"release": released((6, 3, 1), 10, LAPLACE)},
         lambda of: float(of([0.7, 0.2, 0.1])),
-        vary("release", released((2, 3, 5), 10, LAPLACE), SMALLER),
+        smaller={"release": released((2, 3, 5), 10, LAPLACE)},
     ),
     *rows(
         ob.noise_aware_posterior,
         {"release": BY_DRAWS, "ess": 100},
         first_mean,
-        vary("release", released((9, 1, 0), 10, LAPLACE), LARGER),
         vary("prior", "learned", DIFFERENT, release=PRIVATE),
         vary("release", LEARNED, DIFFERENT, release=PRIVATE),
         vary("ordered", ["a"], DIFFERENT, release=PRIVATE, prior="learned"),
         vary("records_prior", stats.poisson(30), DIFFERENT, release=PRIVATE),
         vary("ess", 4000, LARGER, lambda p: p.diagnostics.ess.min()),
         vary("random_state", 1, DIFFERENT, release=PRIVATE, prior="learned"),
+        larger={"release": released((9, 1, 0), 10, LAPLACE)},
     ),
     *(
         row
@@ -311,7 +305,7 @@ POSTERIORS = [
             getattr(QuantilePosterior, name),
             {"self": QUANTILE},
             lambda found: found[1] if len(found) == 2 else found[4],
-            vary("level", 0.001, SMALLER),
+            smaller={"level": 0.001},
         )
     ),
     *(
@@ -349,13 +343,13 @@ POSTERIORS = [
         of_variables(ob.NoiseAwarePosterior.marginal),
         {"self": TABLE, "variables": ["x"]},
         first_mean,
-        vary("variables", ["y"], LARGER),
+        larger={"variables": ["y"]},
     ),
     *rows(
         of_variables(ob.NoiseAwarePosterior.conditional),
         {"self": TABLE, "variables": ["x"], "y": "a"},
         first_mean,
-        vary("variables", ["y"], REFUSED),
+        refused={"variables": ["y"]},
     ),
     *(
         row
@@ -367,10 +361,9 @@ POSTERIORS = [
             method,
             base,
             pooled_mean,
-            vary("m_prior", [50.0, 1.0], LARGER),
-            vary("kappa_prior", stats.gamma(400, scale=10), DIFFERENT),
             vary("ess", 1000, LARGER, number_of_draws, ess=1),
-            vary("random_state", 1, DIFFERENT),
+            different={"kappa_prior": stats.gamma(400, scale=10), "random_state": 1},
+            larger={"m_prior": [50.0, 1.0]},
         )
     ),
     *rows(
@@ -379,58 +372,54 @@ POSTERIORS = [
         list,
         vary("by", "y", DIFFERENT, lambda p: [p[key].mean().tolist() for key in p]),
     ),
-    *rows(Pooled.to_frame, {"self": POOLED}, pooled_width, vary("level", 0.99, LARGER)),
-    *rows(Pooled.sheet, {"self": POOLED}, repr, vary("level", 0.99, DIFFERENT)),
+    *rows(Pooled.to_frame, {"self": POOLED}, pooled_width, larger={"level": 0.99}),
+    *rows(Pooled.sheet, {"self": POOLED}, repr, different={"level": 0.99}),
     *rows(
         Pooled.plot,
         {"self": POOLED},
         lambda ax: ends_drawn(ax.figure),
-        vary("level", 0.99, DIFFERENT),
         vary("title", "Votes", DIFFERENT, lambda ax: ax.get_title(loc="left")),
         vary("ax", PICTURE, DIFFERENT, lambda ax: ax is PICTURE),
+        different={"level": 0.99},
     ),
     *rows(
         ob.NoiseAwarePosterior.plot,
         {"self": POSTERIOR},
         lambda ax: ends_drawn(ax.figure),
-        vary("level", 0.99, DIFFERENT),
         vary("title", "Votes", DIFFERENT, lambda ax: ax.get_title(loc="left")),
         vary("ax", PICTURE, DIFFERENT, lambda ax: ax is PICTURE),
+        different={"level": 0.99},
     ),
-    *rows(Quantity.interval, {"self": ODDS}, np.diff, vary("level", 0.99, LARGER)),
-    *rows(Quantity.cdf, {"self": ODDS, "values": 1.0}, float, vary("values", 2.0, LARGER)),
-    *rows(Quantity.probability, {"self": ODDS}, lambda p: p.value, vary("above", 2.0, SMALLER)),
-    *rows(Quantity.row, {"self": ODDS}, list, vary("level", 0.5, DIFFERENT)),
+    *rows(Quantity.interval, {"self": ODDS}, np.diff, larger={"level": 0.99}),
+    *rows(Quantity.cdf, {"self": ODDS, "values": 1.0}, float, larger={"values": 2.0}),
+    *rows(Quantity.probability, {"self": ODDS}, lambda p: p.value, smaller={"above": 2.0}),
+    *rows(Quantity.row, {"self": ODDS}, list, different={"level": 0.5}),
     *rows(
         Quantity.sample,
         {"self": ODDS, "size": 5, "random_state": 0},
         list,
         vary("size", 6, LARGER, len),
-        vary("random_state", 1, DIFFERENT),
+        different={"random_state": 1},
     ),
     *rows(
         Comparison.cdf,
         {"self": COMPARED, "values": 0.0},
         lambda found: float(found[0]),
-        vary("values", 0.3, LARGER),
+        larger={"values": 0.3},
     ),
     *rows(
         Comparison.sample,
         {"self": COMPARED, "size": 5, "random_state": 0},
         np.ravel,
         vary("size", 6, LARGER, len),
-        vary("random_state", 1, DIFFERENT),
+        different={"random_state": 1},
     ),
-    *rows(Comparison.interval, {"self": COMPARED}, first_width, vary("level", 0.99, LARGER)),
+    *rows(Comparison.interval, {"self": COMPARED}, first_width, larger={"level": 0.99}),
     *(
         row
         for distance in (ob.mechanisms.hellinger_distance, ob.mechanisms.bhattacharyya_angle)
         for row in rows(
-            distance,
-            {"a": (2, 1), "b": (1, 2)},
-            float,
-            vary("a", (4, 1), LARGER),
-            vary("b", (1, 4), LARGER),
+            distance, {"a": (2, 1), "b": (1, 2)}, float, larger={"a": (4, 1), "b": (1, 4)}
         )
     ),
 ]

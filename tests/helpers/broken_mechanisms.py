@@ -34,7 +34,7 @@ def rescaled(honest: Any, factor: float) -> Any:
     """The mechanism with its law and its bound, and a sampler of `factor` times its scale."""
 
     @dataclass(frozen=True)
-    class Rescaled(type(honest)):  # type: ignore[misc]
+    class Rescaled(type(honest)):
         def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
             return replace(honest, scale=self.scale * factor).sample(counts, prior, size)
 

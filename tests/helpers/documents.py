@@ -375,7 +375,7 @@ def _(read: Any) -> Any:
 
 
 @says.register
-def _(read: dict) -> Any:  # type: ignore[type-arg]
+def _(read: dict) -> Any:
     return {"shape": shape(read)}
 
 

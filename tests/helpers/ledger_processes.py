@@ -130,7 +130,7 @@ def stopped(children: list[int], work: Callable[[], object]) -> None:
 def at_once(folder: Path, number: int, *, broken: bool) -> None:
     """Let processes spend the same total. Broken ones look before they lock."""
     if broken:
-        module._transaction = unlocked  # type: ignore[assignment]
+        module._transaction = unlocked
     path, handed_out = folder / "b.ledger", folder / "handed out"
     handed_out.touch()
     total = 64 * STEP.value

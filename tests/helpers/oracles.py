@@ -35,8 +35,6 @@ Law = dict[Counts, float]
 
 
 # Hellinger distance, by its definition as a ratio of multivariate beta functions.
-
-
 @lru_cache(maxsize=200_000)
 def log_gamma(value: Fraction) -> arb:
     return real(value).lgamma()
@@ -73,8 +71,6 @@ def relative_error(value: float, truth: arb) -> float:
 
 
 # Data sets, neighbours and sensitivities, by enumeration.
-
-
 @lru_cache(maxsize=64)
 def data_sets(size: int, k: int) -> tuple[Counts, ...]:
     """Every histogram of `size` records over `k` categories, ascending: stars and bars. Of Python
@@ -158,8 +154,6 @@ def smooth_sensitivities(
 
 
 # The laws of the mechanisms, from the papers' algorithms.
-
-
 def exponential_law(counts: Counts, prior: Sequence[float], width: float) -> Law:
     """`P(r) ∝ exp(-H(posterior(x), r) / width)` over every posterior of the same size."""
     centre = posterior(counts, prior)
@@ -268,7 +262,7 @@ def laplace_law(counts: Counts, scale: float, noise: str, total: str) -> Law:
 
 def law_of(mechanism: object, counts: Counts, prior: Sequence[float]) -> Law:
     """What a mechanism says its law is, as a mapping."""
-    candidates, log_p = mechanism.log_pmf(counts, prior)  # type: ignore[attr-defined]
+    candidates, log_p = mechanism.log_pmf(counts, prior)
     assert candidates.shape == (log_p.size, len(counts))
     law = {
         tuple(candidate): float(p)
@@ -289,8 +283,6 @@ def largest_relative_difference(
 
 
 # Statistical checks.
-
-
 def rejects(
     observed: Iterable[Hashable] | Counter[Hashable], law: Mapping[Hashable, float]
 ) -> bool:
@@ -326,15 +318,13 @@ def rejects(
 
 
 # Privacy losses, from the probabilities alone.
-
-
 @lru_cache(maxsize=256)
 def log_laws(
     mechanism: object, size: int, prior: tuple[float, ...]
 ) -> tuple[tuple[Counts, ...], Floats]:
     """Every data set and, a row for each, the log-probabilities of the (common) candidates."""
     sets = data_sets(size, len(prior))
-    rows = [mechanism.log_pmf(counts, prior) for counts in sets]  # type: ignore[attr-defined]
+    rows = [mechanism.log_pmf(counts, prior) for counts in sets]
     assert all(np.array_equal(candidates, rows[0][0]) for candidates, _ in rows)
     return sets, np.array([log_p for _, log_p in rows])
 
@@ -379,8 +369,6 @@ def hockey_stick(epsilon: float) -> Callable[[Floats, Floats], Floats]:
 
 
 # Exact accounting: the laws in ball arithmetic, at the exact rational value of every parameter.
-
-
 @dataclass(frozen=True)
 class BallLaws:
     """Log-probabilities of a mechanism for every data set, as balls, with the pairs of data sets at

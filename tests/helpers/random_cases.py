@@ -251,8 +251,6 @@ def random_mechanism(random: Random, public: bool) -> dict[str, Any]:
 
 
 # The true loss between two data sets.
-
-
 def log_ratios(mechanism: Any, first: Any, second: Any, prior: Any) -> tuple[Any, Any, bool]:
     """Log-probabilities of what can be drawn, given two histograms, shape `(r,)` each, and whether
     that is all: sums over it are right to 1e-15, or its largest ratio is that of all draws.

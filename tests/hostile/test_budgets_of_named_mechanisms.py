@@ -65,9 +65,7 @@ def remedied(error: ValueError) -> bool:
 @pytest.mark.parametrize(
     ("name", "budget"), some_of(product(["auto", *ob.available_mechanisms()], BUDGETS), 9), ids=str
 )
-def test_a_mechanism_by_name_fits_its_budget_or_is_refused_with_a_remedy(
-    name: str, budget: dict[str, float]
-) -> None:
+def test_a_mechanism_by_name_fits_its_budget_or_is_refused_with_a_remedy(name, budget):
     try:
         release = asked(name, budget)
     except ValueError as error:
@@ -133,9 +131,7 @@ def test_a_sample_without_noise_says_that_it_needs_a_delta() -> None:
         6,
     ),
 )
-def test_what_is_calibrated_has_the_loss_that_was_asked_for(
-    epsilon: float, delta: float, accounting: Any
-) -> None:
+def test_what_is_calibrated_has_the_loss_that_was_asked_for(epsilon, delta, accounting):
     for name in ob.available_mechanisms():
         kind = ob.load_mechanism(name)
         budget = {"epsilon": epsilon, "delta": delta}
@@ -179,9 +175,7 @@ def test_a_delta_of_zero_or_one_is_refused_before_anything_is_computed() -> None
 @pytest.mark.parametrize(
     "delta", [5e-324, pytest.param(0.9999999, marks=pytest.mark.slow), NEAR_ONE]
 )
-def test_the_commands_answer_at_every_delta(
-    delta: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands_answer_at_every_delta(delta, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("v.csv").write_text("v\n" + "a\nb\n" * 20)
     budget = ("--epsilon", 1, "--delta", delta)

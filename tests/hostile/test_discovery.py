@@ -66,8 +66,6 @@ def outcome(values: pl.Series, **arguments: Any) -> str:
 
 
 # --- no data fail that others do not
-
-
 @pytest.mark.parametrize(
     ("dtype", "value", "arguments"),
     [
@@ -79,9 +77,7 @@ def outcome(values: pl.Series, **arguments: Any) -> str:
         (pl.UInt64, 2**63 + 5, {"nulls": -1}),
     ],
 )
-def test_one_record_makes_no_release_fail(
-    dtype: Any, value: Any, arguments: dict[str, Any]
-) -> None:
+def test_one_record_makes_no_release_fail(dtype, value, arguments):
     """A listed value that the column cannot hold must not be compared with what it holds: whether
     that fails tells whether there is a record.
     """
@@ -96,8 +92,6 @@ def test_a_date_that_has_no_text_makes_no_release_fail(day: int) -> None:
 
 
 # --- noise whose law is not stated
-
-
 @pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteGaussian])
 @pytest.mark.parametrize("scale", [-5.0, -0.01, 0.0, math.nan, math.inf])
 def test_noise_of_the_rest_without_a_scale_is_refused(kind: Any, scale: float) -> None:
@@ -147,8 +141,6 @@ def test_labels_that_people_wrote_are_shown_without_commands_to_the_terminal() -
 
 
 # --- the rest, by listing all outcomes
-
-
 def outcomes_with_rest(
     monkeypatch: pytest.MonkeyPatch, rows: list[str], listed: tuple[str, ...], discovery: Discovery
 ) -> dict[Any, dict[int, float]]:
@@ -174,7 +166,7 @@ def outcomes_with_rest(
         script[:] = [first + at for at in draws]
         shown = module._shown(CountedKeys(lambda: iter(batches)), keys.space, discovery)
         assert sum(asked) == needed, "every value has noise of its own, hidden or not"
-        found[shown[:2]][shown[2]] += math.prod(masses[at] for at in draws)  # type: ignore[index]
+        found[shown[:2]][shown[2]] += math.prod(masses[at] for at in draws)
     return found
 
 
@@ -210,9 +202,7 @@ def divergence_with_rest(p: Any, q: Any, epsilon: float, scale: float) -> float:
         (["a", "x"], ["a"]),
     ],
 )
-def test_all_outcomes_with_the_rest_keep_the_promise(
-    monkeypatch: pytest.MonkeyPatch, more: list[str], less: list[str], listed: tuple[str, ...]
-) -> None:
+def test_all_outcomes_with_the_rest_keep_the_promise(monkeypatch, more, less, listed):
     discovery = Discovery(OptimalThreshold(2.0, 0.1, 1.0), DiscreteLaplace(1.0))
     loss = loss_of_discovery(discovery, 1, concentrated=False)
     assert loss.epsilon == 2.0
@@ -253,12 +243,8 @@ def test_values_of_equal_counts_have_noise_of_their_own() -> None:
 
 
 # --- whose records are counted, and how often
-
-
 @pytest.mark.parametrize("parts", [False, True])
-def test_a_frame_that_draws_its_values_counts_every_record_once(
-    monkeypatch: pytest.MonkeyPatch, parts: bool
-) -> None:
+def test_a_frame_that_draws_its_values_counts_every_record_once(monkeypatch, parts):
     """Read once for each part, a record that is another each time would be in several values."""
     monkeypatch.setattr(counting, "MOST_AT_ONCE", 10 if parts else 10**7)
     frame = pl.LazyFrame({"key": range(2000)}).with_columns(key=pl.col("key").shuffle()).head(40)
@@ -317,9 +303,7 @@ def test_a_changed_record_leaves_one_value_and_comes_to_another(metric: Any, rec
         assert chain.map(d_in) == (loss.epsilon, loss.delta)
 
 
-def test_no_seed_of_the_session_decides_whose_rows_are_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_seed_of_the_session_decides_whose_rows_are_kept(monkeypatch):
     """Each of 200 people has 20 values and keeps one: which ones these are differs each time."""
     rows = [(person, f"{value}") for person in range(200) for value in range(20)]
     frame = pl.LazyFrame(rows, schema=["id", "key"], orient="row")
@@ -341,8 +325,6 @@ def test_no_seed_of_the_session_decides_whose_rows_are_kept(
 
 
 # --- losses
-
-
 @pytest.mark.parametrize("law", [OptimalThreshold(0.5, 1e-3), LaplaceThreshold(2.0, 12)])
 def test_a_value_that_is_new_with_several_records_is_within_delta(law: Any) -> None:
     """Of records in any values, all may be in one, which is shown far more often than as many."""
@@ -370,9 +352,7 @@ def test_no_epsilon_hides_that_a_new_value_is_shown(records: int) -> None:
 
 
 @pytest.mark.parametrize(("growth", "decay"), [(1.3, 0.13), (2.0, 0.2), (2.0, 0.4)])
-def test_rounded_weights_that_fall_more_slowly_are_within_delta(
-    growth: float, decay: float
-) -> None:
+def test_rounded_weights_that_fall_more_slowly_are_within_delta(growth, decay):
     """Weights that were rounded and not checked at the decay exceed δ here, by some 1e-39."""
     law = OptimalThreshold(growth, 0.01, decay)
     with localcontext() as context:

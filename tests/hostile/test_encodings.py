@@ -57,8 +57,6 @@ def asked(encoding: str) -> str:
 
 
 # --- the list
-
-
 @pytest.mark.parametrize("encoding", ["hz", "utf_7", "cp037", "ISO-2022-JP", "unicode-escape", ""])
 @pytest.mark.parametrize(
     "command",
@@ -124,8 +122,6 @@ def test_nor_are_any_of_those_with_many_characters(encoding: str) -> None:
 
 
 # --- lines
-
-
 def lines_of(content: bytes, encoding: str, path: Path) -> list[str] | None:
     """The lines of a text as they are read, None for one that is refused."""
     path.write_bytes(content)
@@ -205,8 +201,6 @@ def test_in_others_a_record_is_none_or_more_than_one(encoding: str, record: byte
 
 
 # --- what that is in counts
-
-
 def release_of(
     path: Path, content: bytes, *options: object, code: int = 0
 ) -> tuple[int, ...] | str:
@@ -234,9 +228,7 @@ def wide(encoding: str, odd: tuple[int, ...]) -> bytes:
         pytest.param("utf-16-be", "file", marks=pytest.mark.slow),
     ],
 )
-def test_two_records_with_a_byte_too_many_do_not_hide_those_between_them(
-    encoding: str, kind: str, tmp_path: Path
-) -> None:
+def test_two_records_with_a_byte_too_many_do_not_hide_those_between_them(encoding, kind, tmp_path):
     path, given = tmp_path / "votes.csv", ("--encoding", encoding)
     for marked in (False, True):
         mark = "\ufeff".encode(encoding) if marked else b""
@@ -252,9 +244,7 @@ def test_two_records_with_a_byte_too_many_do_not_hide_those_between_them(
             assert f"is not text in {named[1]}" in message
 
 
-def test_without_a_look_at_their_bytes_half_of_the_records_are_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_look_at_their_bytes_half_of_the_records_are_one(tmp_path, monkeypatch):
     """Negative control: the text is valid, but of its lines only those outside of the two end."""
     monkeypatch.setattr(text, "_UNITS", {})
     path = tmp_path / "votes.csv"

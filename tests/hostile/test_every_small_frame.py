@@ -91,7 +91,6 @@ def people(sets: str, most: int, *, exchanged: bool = False) -> Pairs:
 
 
 # --- What is asked
-
 PAGES: dict[str, Any] = {"nulls": ob.DROP, "categories": ["a", "b"], "unknown": ob.DROP}
 MERGED: dict[str, Any] = {"nulls": "a", "categories": ["a"], "unknown": "other"}
 OF_PAGE: dict[str, Any] = {"categories": {"page": ["a", "b"]}, "nulls": ob.DROP}
@@ -241,9 +240,7 @@ def is_tight(unit: Any, plan: str) -> bool:
 
 
 @pytest.mark.parametrize(("unit", "sets", "plan", "question", "true"), some_of(CASES, 20))
-def test_maps_are_the_most_that_neighbours_differ(
-    unit: Any, sets: str, plan: str, question: str, true: Norms
-) -> None:
+def test_maps_are_the_most_that_neighbours_differ(unit, sets, plan, question, true):
     """The distance of the counts, and the loss that is debited, at the worst neighbours of all."""
     given, near = unit
     moved = moves(near(sets), sets, plan, question)
@@ -282,9 +279,7 @@ def test_a_distance_that_is_too_small_in_one_norm_is_noticed(norm: int) -> None:
     assert below(Distance(*less), true)
 
 
-def test_a_map_that_takes_a_computed_page_for_that_of_the_bound_is_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_map_that_takes_a_computed_page_for_that_of_the_bound_is_noticed(monkeypatch):
     """Negative control: the page of every row is a, and the Bound by pages is taken to hold."""
     check: Any = vars(stable_plans)["check_plan"]
     forgetful = lambda *given: replace(check(*given), computed=frozenset())  # noqa: E731

@@ -85,7 +85,7 @@ class Opened:
         self.file, (whole, self.part) = folder / "data.parquet", LOSSES[loss]
         DATA.write_parquet(self.file)
         total = {name: 100 * limit for name, limit in whole.items()}
-        self.ledger = ob.Ledger(folder / "b.ledger", **total)  # type: ignore[arg-type]
+        self.ledger = ob.Ledger(folder / "b.ledger", **total)
         shares: Any = {"split_evenly_over": 4} if split == "shares" else {}
         arguments = {"privacy_unit": UNIT, "privacy_loss": dp.loss_of(**whole), **shares}
         if kind == "opendp":
@@ -168,9 +168,7 @@ def check_paid(opened: Opened, ask: Ask, fails: Any) -> None:
     ("kind", "split", "loss", "failure"),
     pairs_of(product(("polars", "engine", "opendp"), ("filter", "shares"), LOSSES, FAILURES)),
 )
-def test_a_failure_of_a_posterior_costs_what_it_would_have(
-    tmp_path: Path, kind: str, split: str, loss: str, failure: str
-) -> None:
+def test_a_failure_of_a_posterior_costs_what_it_would_have(tmp_path, kind, split, loss, failure):
     opened = Opened(tmp_path, kind, loss, split)
     name = "gaussian" if "rho" in loss else "posterior"
     check_paid(opened, lambda: QUERIES[name](opened.query()).release(), FAILURES[failure])
@@ -185,9 +183,7 @@ def test_a_failure_of_a_posterior_costs_what_it_would_have(
         if door != "gaussian" and (kind == "polars" or door in QUERIES or door == "discovery")
     ),
 )
-def test_a_failure_behind_every_door_costs_what_it_would_have(
-    tmp_path: Path, door: str, kind: str, split: str, failure: str
-) -> None:
+def test_a_failure_behind_every_door_costs_what_it_would_have(tmp_path, door, kind, split, failure):
     make = {**QUERIES, **LEVELS, **DISCOVERIES}[door]
     loss = "epsilon, delta" if "discover" in door else "epsilon"
     opened = Opened(tmp_path, kind, loss, split)
@@ -199,8 +195,6 @@ def test_a_failure_behind_every_door_costs_what_it_would_have(
 
 
 # --- chains by hand
-
-
 def measured(opened: Opened, function: Callable[[Any], Any], loss: Any = None) -> Measurement:
     """A measurement of the user's own, for the share of a query unless a loss is given."""
     if loss is None:
@@ -212,7 +206,7 @@ def measured(opened: Opened, function: Callable[[Any], Any], loss: Any = None) -
         function,
         lambda _: loss,
     )
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def boom(_: Any) -> None:
@@ -222,9 +216,7 @@ def boom(_: Any) -> None:
 @pytest.mark.parametrize("kind", ["polars", "engine"])
 @pytest.mark.parametrize("split", ["filter", "shares"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_measurement_by_hand_that_fails_is_paid_for(
-    tmp_path: Path, kind: str, split: str, loss: str
-) -> None:
+def test_a_measurement_by_hand_that_fails_is_paid_for(tmp_path, kind, split, loss):
     opened = Opened(tmp_path, kind, loss, split)
     for number in (1, 2):
         with pytest.raises(ob.ReleaseError, match="its budget all the same"):
@@ -257,9 +249,7 @@ def nested(opened: Opened, kind: str, loss: float) -> Any:
 
 @pytest.mark.parametrize("kind", ["compositor", "filter"])
 @pytest.mark.parametrize("split", ["filter", "shares"])
-def test_a_failure_within_a_context_within_takes_its_share(
-    tmp_path: Path, kind: str, split: str
-) -> None:
+def test_a_failure_within_a_context_within_takes_its_share(tmp_path, kind, split):
     opened = Opened(tmp_path, "polars", "epsilon", split)
     within = nested(opened, kind, 0.5)
     assert opened.lost() == (1.0,)
@@ -273,9 +263,7 @@ def test_a_failure_within_a_context_within_takes_its_share(
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_what_a_filter_has_no_room_for_tells_nothing_of_a_failure(
-    tmp_path: Path, loss: str
-) -> None:
+def test_what_a_filter_has_no_room_for_tells_nothing_of_a_failure(tmp_path, loss):
     """OpenDP's filter refuses a query after it has run, so that one above its budget, which costs
     nothing, would tell whether it failed.
     """
@@ -297,7 +285,6 @@ def test_what_a_filter_has_no_room_for_tells_nothing_of_a_failure(
 
 
 # --- before a record is read
-
 BEFORE: dict[str, Callable[[Opened], Any]] = {
     "a column that is not there": lambda opened: ob.posterior(opened.query(), "none"),
     "categories": lambda opened: ob.posterior(opened.query(), "vote", categories=["a", "a"]),
@@ -320,9 +307,7 @@ BEFORE: dict[str, Callable[[Opened], Any]] = {
 
 @pytest.mark.parametrize("split", ["filter", "shares"])
 @pytest.mark.parametrize("door", BEFORE)
-def test_what_fails_before_a_record_is_read_costs_nothing(
-    tmp_path: Path, door: str, split: str
-) -> None:
+def test_what_fails_before_a_record_is_read_costs_nothing(tmp_path, door, split):
     opened = Opened(tmp_path, "polars", "epsilon", split)
     with file_is_gone(opened), pytest.raises((ValueError, TypeError, dp.OpenDPException)):
         BEFORE[door](opened)

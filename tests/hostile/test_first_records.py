@@ -65,9 +65,7 @@ def distance(first: Counter, second: Counter) -> int:
 
 
 @pytest.mark.parametrize(("line", "cleaning"), some_of(product(LINES, EVERY), 15))
-def test_a_record_is_read_alike_wherever_it_stands(
-    tmp_path: Path, line: str, cleaning: Reading
-) -> None:
+def test_a_record_is_read_alike_wherever_it_stands(tmp_path, line, cleaning):
     path, others = tmp_path / "votes.csv", ["no,2", "a,3"]
     last = records(written(path, [*others, line]), cleaning)
     for at in (0, 1):

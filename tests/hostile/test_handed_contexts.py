@@ -58,12 +58,10 @@ def counting(of: Context, epsilon: float = 0.01) -> Any:
 def measuring(of: Context) -> Measurement:
     """A measurement of this package, for a loss of 1."""
     query = of.query() if of.d_mids else of.query(epsilon=1.0)
-    return ob.posterior(query, **VOTE).resolve()  # type: ignore[call-overload, no-any-return]
+    return ob.posterior(query, **VOTE).resolve()
 
 
 # --- the data
-
-
 def within_reach(value: Any) -> Iterator[Any]:
     """Everything that attributes lead to, by whatever name, and the items of collections."""
     seen: dict[int, Any] = {}
@@ -143,8 +141,6 @@ def test_the_data_are_there_for_as_long_as_anybody_asks():
 
 
 # --- the ledger
-
-
 def directly(context: Any, measurement: Measurement) -> Any:
     return context.queryable(measurement)
 
@@ -255,8 +251,6 @@ def test_bounds_that_somebody_changes_change_no_debit(ledger):
 
 
 # --- one draw for one debit
-
-
 def test_a_frame_is_drawn_once(ledger):
     answer = counting(opened(ledger)).release()
     assert isinstance(answer, OnceFrame)
@@ -367,8 +361,6 @@ def test_a_failure_of_collect_shows_no_value(tmp_path, ledger):
 
 
 # --- one account
-
-
 @pytest.mark.parametrize("of", OPEN.values(), ids=OPEN)
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_context_is_not_copied(of, copied):

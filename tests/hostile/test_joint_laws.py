@@ -196,8 +196,6 @@ def test_many_releases_by_a_door_are_independent(door: str, mechanism: Any) -> N
 
 
 # --- Mistakes, which have to be noticed
-
-
 def half(noise: Any) -> Any:
     return noise // 2
 
@@ -253,9 +251,7 @@ def _chains_anew() -> Iterator[None]:
         ("chain", one_value),
     ],
 )
-def test_notices_noise_that_is_not_independent(
-    door: str, mistake: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_notices_noise_that_is_not_independent(door, mistake, monkeypatch):
     plant(monkeypatch, mistake)
     assert faults(drawn_at(door, 20 if mistake is half else 10))
 
@@ -270,9 +266,7 @@ def test_notices_noise_that_is_not_independent(
         ),
     ],
 )
-def test_notices_a_permuted_axis(
-    door: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_notices_a_permuted_axis(door, shape, monkeypatch):
     added = measurements._added
 
     def permuted(law: Any) -> Any:
@@ -324,7 +318,6 @@ def test_a_false_alarm_is_as_rare_as_stated() -> None:
 
 
 # --- Mechanisms and samplers, several draws at a time
-
 PRIOR = (1.0, 0.5, 2.0)
 MECHANISMS: dict[str, Any] = {
     "gaussian_parameters": ob.GaussianParameters(1.5),
@@ -407,10 +400,7 @@ SAMPLERS: dict[str, tuple[Callable[[int], Any], Mapping[int, float]]] = {
     ),
     "weighted": (WeightedPlaces([1 << 62] * 4, 64).draws, dict.fromkeys(range(4), 0.25)),
     "optimal_threshold": (OPTIMAL.draws, of_threshold(OPTIMAL)),
-    "gaussian_threshold": (
-        GaussianThreshold(6.0, 30).draws,
-        law_of_noise("DiscreteGaussian", 6.0),
-    ),
+    "gaussian_threshold": (GaussianThreshold(6.0, 30).draws, law_of_noise("DiscreteGaussian", 6.0)),
     "laplace_threshold": (LaplaceThreshold(6.0, 30).draws, law_of_noise("DiscreteLaplace", 6.0)),
     "simulated": (
         lambda n: DiscreteLaplace(6.0).simulate((n,), np.random.default_rng()),

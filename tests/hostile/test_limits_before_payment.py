@@ -145,12 +145,12 @@ PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
     "likelihood/envelope:check_drawn": [(2, 1.0, {}, 10**9 + 1)],
     "likelihood/of_counts:_check_scale": [(2, 1e-13, {}, None), (2, 1e-13, {}, 100)],
     "likelihood/of_counts:_tabulated_likelihood": [
-        (2, 1.0, {"mechanism": HammingExponential(10.0)}, 60),
+        (2, 1.0, {"mechanism": HammingExponential(10.0)}, 60)
     ],
     "ways:ByWeights.check": [(2, 1.0, {"mechanism": WithoutLaw(10.0)}, 110)],
     "likelihood/envelope:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
     "answers/learned_posterior:_ordered": [
-        (2, 1.0, {"prior": "learned", "ordered": ["c", "d"]}, None),
+        (2, 1.0, {"prior": "learned", "ordered": ["c", "d"]}, None)
     ],
 }
 #: Of the tables of a survey, whose releases have a posterior of their own all the same.

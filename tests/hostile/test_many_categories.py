@@ -213,9 +213,7 @@ def specification(columns: dict[str, int], results: list[str]) -> str:
         ),
     ],
 )
-def test_specifications_are_refused_too(
-    columns: dict[str, int], results: list[str], message: str, tmp_path: Path
-) -> None:
+def test_specifications_are_refused_too(columns, results, message, tmp_path):
     file = tmp_path / "s.toml"
     file.write_text(specification(columns, results))
     start = time.process_time()

@@ -105,9 +105,7 @@ def test_version_1_is_read(tmp_path: Path) -> None:
         ("pragma application_id = 0", "is no ledger; name a"),
     ],
 )
-def test_what_this_package_does_not_write_is_refused(
-    path: Path, statement: str, message: str
-) -> None:
+def test_what_this_package_does_not_write_is_refused(path, statement, message):
     with ob.Ledger(path).entered(LOSS, UNIT):
         pass
     meddle(path, statement)
@@ -174,7 +172,7 @@ def test_a_database_of_others_is_refused_and_stays(tmp_path: Path) -> None:
     before = path.read_bytes()
     for total in ({}, {"epsilon": 1.0}):
         with pytest.raises(LedgerError, match="is no ledger"):
-            ob.Ledger(path, **total)  # type: ignore[arg-type]
+            ob.Ledger(path, **total)
         assert path.read_bytes() == before
 
 
@@ -225,9 +223,7 @@ def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
     assert ob.Ledger(tmp_path / name).remaining.epsilon == 1.0
 
 
-def test_what_a_ledger_that_was_replaced_meanwhile_cannot_settle_is_not_handed_out(
-    tmp_path: Path,
-) -> None:
+def test_what_a_ledger_that_was_replaced_meanwhile_cannot_settle_is_not_handed_out(tmp_path):
     path, handed_out = tmp_path / "b.ledger", []
     ledger = ob.Ledger(path, epsilon=1.0)
     before = path.read_bytes()
@@ -254,8 +250,6 @@ def test_a_copy_is_another_ledger(tmp_path: Path) -> None:
 
 
 # --- what the system is asked for
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="has other rights")
 def test_who_may_read_a_ledger_is_what_the_user_has_set(tmp_path: Path) -> None:
     """Others who release from the same data share it."""
@@ -275,16 +269,14 @@ def test_a_ledger_that_is_not_there_is_made_by_a_total_alone(tmp_path: Path) -> 
         assert not path.exists()
 
 
-def test_every_entry_is_on_the_disk_before_it_goes_on(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_entry_is_on_the_disk_before_it_goes_on(path, monkeypatch):
     """SQLite is asked to wait for the disk, and for the folder in which its journal was."""
     asked: list[str] = []
     transaction = module._transaction
 
     @contextmanager
     def watched(*arguments: object, **options: bool) -> Iterator[sqlite3.Connection]:
-        with transaction(*arguments, **options) as database:  # type: ignore[arg-type]
+        with transaction(*arguments, **options) as database:
             asked.append(database.execute("pragma synchronous").fetchone()[0])
             asked.append(database.execute("pragma journal_mode").fetchone()[0])
             yield database

@@ -1,7 +1,6 @@
 """A name is a name: `*` and `^vote.*$`, patterns to polars, are columns like any other."""
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import opendp.prelude as dp
@@ -120,9 +119,7 @@ by = "{region}"
     ("person", "vote", "region"),
     [("p", "^v.*$", "^region$"), ("p", "*", "^$"), ("p", "v", "*"), ("p", "", "^v$")],
 )
-def test_so_it_is_for_the_command(
-    tmp_path: Path, kind: str, person: str, vote: str, region: str
-) -> None:
+def test_so_it_is_for_the_command(tmp_path, kind, person, vote, region):
     frame = pl.DataFrame(
         {
             person: ["1", "2", "3", "4", "5"],
@@ -148,9 +145,7 @@ def test_so_it_is_for_the_command(
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(("given", "near"), [("vot", True), ("Votes", True), ("age", False)])
-def test_a_name_that_is_nearly_right_is_said_to_be_so(
-    tmp_path: Path, kind: str, given: str, near: bool
-) -> None:
+def test_a_name_that_is_nearly_right_is_said_to_be_so(tmp_path, kind, given, near):
     """The names of a CSV file are not told: without a header line they are somebody's record."""
     path = tmp_path / f"votes.{kind}"
     getattr(pl.DataFrame({"vote": ["a", "b"], "x": ["c", "d"]}), f"write_{kind}")(path)

@@ -342,8 +342,6 @@ def test_shares_of_a_discovery_are_those_of_draws() -> None:
 
 
 # --- Mistakes, which have to be noticed
-
-
 def test_notices_differences_that_are_too_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the error of a mean is."""
     monkeypatch.setattr(
@@ -389,7 +387,6 @@ def test_notices_a_transposed_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # --- What there is
-
 _COMPARED = """
     mean std median interval cdf pdf pmf probability sample difference ratio odds quantity
     cumulative quantile quantiles merged given marginal conditional predictive dirichlet to_frame

@@ -67,9 +67,7 @@ def exact_excess(
 @pytest.mark.parametrize("law", OPTIMAL, ids=str)
 @pytest.mark.parametrize("records", [1, 2, 3])
 @pytest.mark.parametrize("moved", [(1, 0), (0, 1)])
-def test_the_excess_of_keys_is_that_of_the_weights_that_are_drawn(
-    law: OptimalThreshold, records: int, moved: tuple[int, int]
-) -> None:
+def test_the_excess_of_keys_is_that_of_the_weights_that_are_drawn(law, records, moved):
     """Also where nothing is above ε but what rounding the weights has put there."""
     one = law.epsilon * records
     for epsilon in (0.0, one / 2, math.nextafter(one, 0), one, math.nextafter(one, 9)):
@@ -105,9 +103,7 @@ def laplace_tail(law: LaplaceThreshold, records: int) -> mpmath.mpf:
 
 @pytest.mark.parametrize("law", LAPLACE, ids=str)
 @pytest.mark.parametrize("records", [1, 2, 5, 12])
-def test_the_chance_to_show_is_an_upper_bound_and_hardly_more(
-    law: LaplaceThreshold, records: int
-) -> None:
+def test_the_chance_to_show_is_an_upper_bound_and_hardly_more(law, records):
     found, exact = as_number(pairs.chance_to_show(law, records)), laplace_tail(law, records)
     assert exact <= found <= exact + mpmath.mpf(2) ** -240
     for keys in (1, 2, 9):
@@ -117,9 +113,7 @@ def test_the_chance_to_show_is_an_upper_bound_and_hardly_more(
 
 @pytest.mark.parametrize("law", LAPLACE, ids=str)
 @pytest.mark.parametrize("records", [1, 2, 3, 4])
-def test_a_new_key_of_any_records_is_shown_at_most_so_often(
-    law: LaplaceThreshold, records: int
-) -> None:
+def test_a_new_key_of_any_records_is_shown_at_most_so_often(law, records):
     for largest in range(1, records + 1):
         none = min(
             math.prod((1 - laplace_tail(law, of) for of in parts), start=mpmath.mpf(1))
@@ -139,9 +133,7 @@ def partitions(number: int, most: int | None = None) -> Iterator[tuple[int, ...]
 
 @pytest.mark.parametrize("law", LAPLACE, ids=str)
 @pytest.mark.parametrize("records", [1, 2, 3])
-def test_outcomes_of_laplace_noise_have_at_least_their_mass(
-    law: LaplaceThreshold, records: int
-) -> None:
+def test_outcomes_of_laplace_noise_have_at_least_their_mass(law, records):
     decay = exp(-1 / Fraction(law.scale))
     for kept, (p, q) in enumerate(pairs._laplace(1 / Fraction(law.scale), records)):
         inner = 1 - decay if 0 < kept < records else 1

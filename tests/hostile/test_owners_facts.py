@@ -72,9 +72,7 @@ def test_a_question_is_answered_and_debited_once(owner: Path) -> None:
         {"result": 'mechanism = "hamming_exponential"'},
     ],
 )
-def test_a_question_that_states_a_fact_of_the_data_is_refused_unread(
-    owner: Path, more: dict[str, str]
-) -> None:
+def test_a_question_that_states_a_fact_of_the_data_is_refused_unread(owner, more):
     """Nothing is read: the file with the data is not even there."""
     Path("votes.csv").unlink()
     message = run("run", asked(**more), "data.toml", code=2)

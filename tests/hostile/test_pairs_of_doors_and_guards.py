@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda q: keep(1)(q.filter(pl.col("age").is_unique())),
         "is not among the steps",
     ),
-    "two rows for a half": (keep(1.5), "1.5 is not one whole number"),  # type: ignore[arg-type]
+    "two rows for a half": (keep(1.5), "1.5 is not one whole number"),
     "all rows of a person": (lambda q: q, "must limit the rows of each"),
     "groups computed anew": (stale, "was computed anew"),
 }

@@ -84,7 +84,7 @@ def query_of(kind: str, door: str, measure: str, unit: Unit, ledger: Any) -> Any
 def made(path: Path, of: str) -> ob.Ledger:
     """A ledger that keeps ε or ρ."""
     total = {"epsilon": 1e3} if of == "epsilon" else {"rho": 1e3}
-    return ob.Ledger(path, **total, delta=0.5)  # type: ignore[arg-type]
+    return ob.Ledger(path, **total, delta=0.5)
 
 
 def check_entries(book: ob.Ledger, stated: tuple[float, float], measure: str) -> None:
@@ -96,15 +96,13 @@ def check_entries(book: ob.Ledger, stated: tuple[float, float], measure: str) ->
     assert value is not None
     assert (book.spent.value, book.spent.delta) == (
         pytest.approx(float(value)),
-        pytest.approx(float(delta)),  # type: ignore[arg-type]
+        pytest.approx(float(delta)),
     )
     assert Fraction(book.spent.delta) >= Fraction(stated[1])
 
 
 @pytest.mark.parametrize(("kind", "door", "measure", "name"), pairs_of(CASES))
-def test_what_is_entered_and_stated_is_what_the_map_says(
-    tmp_path: Path, kind: str, door: str, measure: str, name: str
-) -> None:
+def test_what_is_entered_and_stated_is_what_the_map_says(tmp_path, kind, door, measure, name):
     unit = UNITS[name]
     of_epsilon = MEASURES[measure] == "epsilon"
     book = made(tmp_path / "b.ledger", MEASURES[measure])
@@ -154,9 +152,7 @@ def shown(release: Any) -> dict[str, int]:
         9,
     ),
 )
-def test_questions_of_the_same_rows_say_so_and_others_do_not(
-    kind: str, door: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_questions_of_the_same_rows_say_so_and_others_do_not(kind, door, name, monkeypatch):
     """The noise is less than any difference, so that equal counts are of the same rows."""
     monkeypatch.setitem(DISCOVERED, "mechanism", "laplace_threshold")  # the best is a list of 1/ε
     unit = UNITS[name]
@@ -180,9 +176,7 @@ def test_questions_of_the_same_rows_say_so_and_others_do_not(
         before = kept
 
 
-def test_a_table_notices_a_delta_that_is_not_entered(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_table_notices_a_delta_that_is_not_entered(monkeypatch, tmp_path):
     """Negative control."""
     whole = Loss.of
 

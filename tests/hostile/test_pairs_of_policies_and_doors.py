@@ -145,7 +145,7 @@ def relation() -> Any:
 def query(kind: str) -> Any:
     make, data = (ob.context, FRAME.lazy()) if kind == "polars" else (engines.context, relation())
     unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=EPSILON)
-    context: Any = make(data, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)  # type: ignore[arg-type]
+    context: Any = make(data, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)
     return context.query()
 
 

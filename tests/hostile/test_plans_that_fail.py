@@ -64,9 +64,7 @@ LABELS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("most", [keys.MOST_AT_ONCE, 0])
 @pytest.mark.parametrize("name", ["b", "i", "i32", "u", "u32", "s", "e", "c", "d"])
-def test_every_value_of_a_column_is_counted_by_itself(
-    name: str, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_value_of_a_column_is_counted_by_itself(name, most, monkeypatch):
     """What this package computes of a column after the plan: at once, and in parts."""
     monkeypatch.setattr(keys, "MOST_AT_ONCE", most)
     _, ordinary, ends = VALUES[name]

@@ -53,7 +53,6 @@ def released(of: Any) -> Any:
 
 
 # --- remedies that are arguments, by one rule
-
 _ARGUMENT = re.compile(
     r"\b([a-z_]+)=((?:ob|pl|dp)\.[A-Z]+|'[^']*'|\d+(?:\.\d+)?(?!\w)|\{[^{}.]*\}|\[[^][.]*\])"
 )
@@ -129,7 +128,6 @@ def test_a_remedy_that_leads_nowhere_is_noticed(advice: str) -> None:
 
 
 # --- the page of messages
-
 Call = Callable[[], Any]
 
 
@@ -467,9 +465,7 @@ def read_back(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_what_a_row_says_leads_to_an_answer(
-    row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_row_says_leads_to_an_answer(row, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wrong, right = ROWS[row]
     try:

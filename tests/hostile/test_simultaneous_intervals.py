@@ -141,9 +141,7 @@ def test_it_takes_no_more_than_some_other_intervals(name: str, evaluated: list[i
     assert taken(evaluated, lambda: depths(laws, draws[:200])) / one > 0.15
 
 
-def test_of_many_categories_it_takes_hardly_more_than_one_other_interval(
-    evaluated: list[int], asked: list[int]
-) -> None:
+def test_of_many_categories_it_takes_hardly_more_than_one_other_interval(evaluated, asked):
     """Those that no draw misses beside another are left out."""
     counts = np.random.default_rng(0).integers(0, 60, 300).tolist()
     posterior = private(counts, 4.0, public=True).posterior
@@ -164,9 +162,7 @@ def test_where_no_draw_misses_the_level_is_the_highest_that_may_be_needed() -> N
 
 
 @pytest.mark.parametrize("level", some_of([1e-6, 1e-3, 0.05, 0.3, 0.999, 1 - 1e-9], 3))
-def test_no_level_takes_many_steps(
-    level: float, asked: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_level_takes_many_steps(level, asked, monkeypatch):
     posterior = private(TABLES["ten"][0], 2.0, public=True).posterior
     laws, draws = posterior._marginals, posterior.sample(4000, random_state=0)
     asked.clear()
@@ -254,13 +250,7 @@ ALIKE = tuple(f"NoiseAwarePosterior {of}" for of in ("by chains", "merged", "giv
         for kind in ("eti", "hdi", "simultaneous")
     ],
 )
-def test_intervals_are_found_once(
-    name: str,
-    kind: Any,
-    every_class: dict[str, NoiseAwarePosterior],
-    evaluated: list[int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_intervals_are_found_once(name, kind, every_class, evaluated, monkeypatch):
     posterior, calls = every_class[name], []
     found = posteriors.pointwise_level
     monkeypatch.setattr(posteriors, "DRAWS", 500)  # how often they are drawn is what is asked

@@ -67,8 +67,6 @@ def released(*arguments: object) -> Any:
 
 
 # --- specifications
-
-
 def test_a_specification_discovers_categories(place: Path) -> None:
     release = released("run", "asked.toml", "codes.csv")
     assert release.categories == ("A01", "B02", "b02")
@@ -135,10 +133,7 @@ def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
         (asked(result='ordered = ["code"]'), r"results\[0\].ordered: is for categories that are"),
         (asked(result="merge = 2"), r"results\[0\].merge: .*that are listed"),
         (asked(result="rest = 1.0"), r"results\[0\].rest=1.0: must be"),
-        (
-            asked(top="joint = true"),
-            r"results\[0\].column: is for categories that are listed",
-        ),
+        (asked(top="joint = true"), r"results\[0\].column: is for categories that are listed"),
         (
             asked(result='by = "town"\n[columns.town]\ncategories = ["here"]'),
             r"results\[0\].by: is for categories that are listed",
@@ -158,17 +153,13 @@ def test_what_does_not_go_with_discovery_is_refused_with_its_line(text: str, mes
         (asked(privacy="epsilon = 1.0"), "must have a δ"),
     ],
 )
-def test_what_does_not_fit_the_data_is_refused_before_they_are_read(
-    place: Path, text: str, message: str
-) -> None:
+def test_what_does_not_fit_the_data_is_refused_before_they_are_read(place, text, message):
     Path("asked.toml").write_text(text)
     said = " ".join(run("run", "asked.toml", "codes.parquet", code=2).split())
     assert message in said
 
 
 # --- what a stranger may discover
-
-
 def answered(text: str, owner: str = OWNER) -> Any:
     return read_specification(text, owner=read_owner_file(owner))
 
@@ -229,8 +220,6 @@ def test_categories_of_the_owner_are_listed_unless_a_question_discovers() -> Non
 
 
 # --- options
-
-
 BUDGET = ("--epsilon", 40, "--delta", "1e-7")
 
 
@@ -266,9 +255,7 @@ def test_release_discovers_by_options(place: Path) -> None:
         (BUDGET, "--column: is missing; name the column of categories, or --discover one."),
     ],
 )
-def test_options_that_do_not_fit_are_refused(
-    place: Path, options: tuple[object, ...], message: str
-) -> None:
+def test_options_that_do_not_fit_are_refused(place, options, message):
     assert message in " ".join(run("release", "codes.csv", *options, code=2).split())
 
 

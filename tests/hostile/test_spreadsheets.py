@@ -95,9 +95,7 @@ def test_headings_of_a_table_of_csv_are_no_formulas(tmp_path: Path) -> None:
     assert {"'=1+1", "'@SUM(A1)"} <= set(next(csv.reader(text.splitlines())))
 
 
-def test_the_other_tables_hold_labels_as_they_are(
-    file: Path, survey: ob.Survey, tmp_path: Path
-) -> None:
+def test_the_other_tables_hold_labels_as_they_are(file, survey, tmp_path):
     rows = json.loads(run("show", file, "-o", "-"))
     assert [row["category"] for row in rows] == [*LABELS, "-1", "1"]
     assert survey.to_frame()["category"].to_list() == [*LABELS, "-1", "1"]

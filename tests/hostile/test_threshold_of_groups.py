@@ -45,9 +45,7 @@ def exceeds(delta: float, number: int) -> bool:
     ],
     ids=str,
 )
-def test_a_group_by_of_a_context_releases_no_more_keys_than_its_delta(
-    loss: dict[str, float],
-) -> None:
+def test_a_group_by_of_a_context_releases_no_more_keys_than_its_delta(loss):
     delta, number = released(loss)
     assert 0 < delta <= loss["delta"]
     assert not exceeds(delta, number)

@@ -242,9 +242,7 @@ NOTE = "of its type; an Enum that was made from the data is the data"
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow"])
-def test_the_command_notes_an_enum_of_a_file(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_the_command_notes_an_enum_of_a_file(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     made = frame(tmp_path / "made.parquet").collect()
     made.write_parquet(name) if name.endswith("parquet") else made.write_ipc(name)

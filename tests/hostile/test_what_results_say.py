@@ -116,8 +116,6 @@ KINDS: tuple[Callable[..., Any], ...] = (
 
 
 # --- What is said
-
-
 @dataclass(frozen=True)
 class Sentence:
     """A note of a sheet, and the result that it is of."""
@@ -250,9 +248,7 @@ def made(kind: Callable[..., Any], loss: Any, mechanism: Any, **more: Any) -> An
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
-def test_what_a_result_says_is_done_and_true(
-    kind: Callable[..., Any], measure: str, mechanism: str
-) -> None:
+def test_what_a_result_says_is_done_and_true(kind, measure, mechanism):
     loss = MEASURES[measure]
     result = made(kind, loss, mechanism)
     if result is not None:

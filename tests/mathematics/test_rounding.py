@@ -55,9 +55,7 @@ def test_beyond_the_float_range() -> None:
 
 
 @given(positive, small, st.fractions(min_value=-1, max_value=1, max_denominator=1000))
-def test_ends_enclose_every_value_the_error_allows(
-    truth: float, error: float, part: Fraction
-) -> None:
+def test_ends_enclose_every_value_the_error_allows(truth, error, part):
     """Whatever float within `error` of the truth was computed, its ends are on the safe sides of
     the truth.
     """
@@ -105,8 +103,6 @@ def test_a_root_that_floats_round_down_is_rounded_up(value: int) -> None:
 
 
 # Parts of a budget: never more than the whole, and hardly less.
-
-
 @given(LIMITS, WEIGHTS)
 def test_parts_do_not_exceed_the_whole(limit, weights):
     parts = divided(limit, weights)

@@ -180,9 +180,7 @@ def test_rows_of_data_sets(prior: tuple[float, ...], smoothness: dict[str, float
     ),
     ids=label,
 )
-def test_all_data_sets_of_two_thousand_records_at_once(
-    prior: tuple[float, float], smoothness: dict[str, float]
-) -> None:
+def test_all_data_sets_of_two_thousand_records_at_once(prior, smoothness):
     """The lower envelope against the optimum over all pairs, from the same local sensitivities."""
     size = 2000
     local = local_sensitivities(size, prior)
@@ -243,9 +241,9 @@ def test_the_angle(prior: tuple[float, ...]) -> None:
 
 def test_refuses_a_distance() -> None:
     for value in (
-        lambda: local_sensitivity([1, 2], 1.0, distance="l1"),  # type: ignore[arg-type]
-        lambda: global_sensitivity(3, [1.0, 1.0], distance="l1"),  # type: ignore[arg-type]
-        lambda: smooth_sensitivity([1, 2], 1.0, gamma=1.0, distance="l1"),  # type: ignore[arg-type]
+        lambda: local_sensitivity([1, 2], 1.0, distance="l1"),
+        lambda: global_sensitivity(3, [1.0, 1.0], distance="l1"),
+        lambda: smooth_sensitivity([1, 2], 1.0, gamma=1.0, distance="l1"),
     ):
         with pytest.raises(ValueError, match="distance='l1': must be one of"):
             value()
@@ -303,9 +301,7 @@ def test_beta_one_one_in_the_limit() -> None:
 @pytest.mark.parametrize(
     ("size", "prior"), [(10, (0.1, 0.1, 0.1)), (10, (0.05, 0.05)), (3, (0.5, 0.5, 4.0))]
 )
-def test_the_papers_constant_is_exceeded_by_a_prior_below_one(
-    size: int, prior: tuple[float, ...]
-) -> None:
+def test_the_papers_constant_is_exceeded_by_a_prior_below_one(size, prior):
     """A real pair of neighbours is further apart than `sqrt(1 - pi/4)`: that constant is no global
     sensitivity for such a prior.
     """
@@ -373,9 +369,7 @@ def test_smallest_local_sensitivity_of_large_data(size: int, prior: tuple[float,
 
 @pytest.mark.parametrize("smoothness", [{"gamma": 1.0}, {"beta": 0.05}], ids=label)
 @pytest.mark.parametrize("counts", [(500, 500), (990, 10), (1000, 0)])
-def test_smooth_sensitivity_of_a_thousand_records(
-    counts: tuple[int, int], smoothness: dict[str, float]
-) -> None:
+def test_smooth_sensitivity_of_a_thousand_records(counts, smoothness):
     """Two categories leave few enough data sets to enumerate them all."""
     prior = (1.0, 1.0)
     index = oracles.data_sets(1000, 2).index(counts)

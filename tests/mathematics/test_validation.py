@@ -81,7 +81,7 @@ def test_as_size_refuses_values(value: int) -> None:
 )
 def test_whole_numbers_refuse_types(check: object, value: object, kind: str) -> None:
     with pytest.raises(TypeError, match=rf"=.*: must be a whole number, not {kind}\."):
-        check(value)  # type: ignore[operator]
+        check(value)
 
 
 def test_as_distance() -> None:
@@ -100,7 +100,7 @@ def test_as_prior_broadcasts_a_scalar_only_where_k_is_known() -> None:
 @pytest.mark.parametrize("prior", ["many", ["a", "b"], [[1], [1, 2]], None, {"a": 1}])
 def test_as_prior_refuses_types(prior: object) -> None:
     with pytest.raises((TypeError, ValueError), match=r"prior=.*: "):
-        as_prior(prior, 2)  # type: ignore[arg-type]
+        as_prior(prior, 2)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_as_prior_refuses_shapes(prior: object, k: int | None, wanted: str) -> N
         ValueError,
         match=rf"prior=.*: has shape .*; must have {wanted} entries, one for each category\.",
     ):
-        as_prior(prior, k)  # type: ignore[arg-type]
+        as_prior(prior, k)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_as_prior_refuses_entries(entry: float) -> None:
     ],
 )
 def test_as_counts(counts: object) -> None:
-    result = as_counts(counts, 2)  # type: ignore[arg-type]
+    result = as_counts(counts, 2)
     assert result.tolist() == [1, 2]
     assert result.dtype == np.int64
 
@@ -161,7 +161,7 @@ def test_as_counts_refuses_shapes(counts: object, k: int | None, wanted: str) ->
         ValueError,
         match=rf"counts: has shape .*; must have {wanted} entries, one for each category\.",
     ):
-        as_counts(counts, k)  # type: ignore[arg-type]
+        as_counts(counts, k)
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,12 @@ def test_as_counts_refuses_shapes(counts: object, k: int | None, wanted: str) ->
 )
 def test_as_counts_refuses_types(counts: object) -> None:
     with pytest.raises(TypeError, match=r"counts: has dtype .*; .*whole"):
-        as_counts(counts)  # type: ignore[arg-type]
+        as_counts(counts)
 
 
 def test_as_counts_refuses_what_is_no_array() -> None:
     with pytest.raises(TypeError, match=r"counts=<list>: .*sequence of whole numbers"):
-        as_counts([[1], [1, 2]])  # type: ignore[list-item]
+        as_counts([[1], [1, 2]])
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_as_counts_refuses_what_is_no_array() -> None:
 )
 def test_as_counts_refuses_entries(counts: object) -> None:
     with pytest.raises(ValueError, match=r"counts: .*between 0 and 1e\+12"):
-        as_counts(counts)  # type: ignore[arg-type]
+        as_counts(counts)
 
 
 def test_as_counts_does_not_show_the_data() -> None:

@@ -142,9 +142,7 @@ def test_draws_whose_sum_no_machine_integer_holds(mechanism: Any) -> None:
 
 
 @pytest.mark.parametrize(("size", "k", "scale"), [(30, 2, 0.5), (12, 3, 0.4), (1, 3, 0.2)])
-def test_the_farthest_candidates_have_noise_that_leads_there(
-    size: int, k: int, scale: float
-) -> None:
+def test_the_farthest_candidates_have_noise_that_leads_there(size, k, scale):
     """However little noise there is: at least the probability of going straight there."""
     counts = np.array([size, *[0] * (k - 1)])
     found, log_p = GaussianParameters(scale).log_pmf(counts, 1.0)
@@ -204,15 +202,11 @@ def test_what_cannot_be_enumerated() -> None:
 
 
 # The error under ρ.
-
-
 @pytest.mark.parametrize(
     ("k", "ratios"),
     [(2, (1.21, 1.09)), (3, (1.43, 1.37)), pytest.param(10, (1.78, 1.7), marks=pytest.mark.slow)],
 )
-def test_error_under_rho_beside_k_norm_noise_at_the_bound_of_its_epsilon(
-    k: int, ratios: tuple[float, float]
-) -> None:
+def test_error_under_rho_beside_k_norm_noise_at_the_bound_of_its_epsilon(k, ratios):
     """Expected Euclidean error where no count is near 0, simulated to about 0.5 %: K-norm noise
     whose `ε^2 / 2` is the budget, which is what a pure bound gives.
     """
@@ -248,9 +242,7 @@ def test_json() -> None:
 @pytest.mark.parametrize(("size", "moved"), [(10, 2), (None, 1)])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.3])
 @pytest.mark.parametrize("d_in", [1, 3])
-def test_an_epsilon_with_delta_is_above_the_bound_of_its_rho(
-    size: int | None, moved: int, delta: float, d_in: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_epsilon_with_delta_is_above_the_bound_of_its_rho(size, moved, delta, d_in, monkeypatch):
     """In ball arithmetic; and by as much as the error of the root allows it to be off."""
     mechanism, setting = GaussianParameters(1.7), {"size": size, "prior": np.ones(2)}
     rho = oracles.arb(moved * d_in**2) / (2 * oracles.arb(1.7) ** 2)

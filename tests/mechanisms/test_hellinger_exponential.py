@@ -42,9 +42,7 @@ def test_the_loss_is_certified(scale: float, d_in: int, monkeypatch: pytest.Monk
         assert least <= Fraction(value) <= least * (1 + Fraction(1, 2**40))
 
 
-def test_the_error_of_the_sampler_is_that_of_the_smallest_width(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_error_of_the_sampler_is_that_of_the_smallest_width(monkeypatch):
     monkeypatch.setattr(exponential, "RELATIVE_ERROR", 0.01)
     for scale in (0.3, 2.0):
         loss = HellingerExponential(scale).proven_loss(1, size=SIZE, prior=PRIOR)
@@ -54,9 +52,7 @@ def test_the_error_of_the_sampler_is_that_of_the_smallest_width(
 
 
 @pytest.mark.parametrize("sensitivity", ["global", "local"])
-def test_the_smallest_width_is_rounded_down(
-    sensitivity: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_smallest_width_is_rounded_down(sensitivity, monkeypatch):
     for least in np.linspace(0.1, 0.9, 20).tolist():
         monkeypatch.setattr(
             hellinger_exponential,
@@ -64,7 +60,7 @@ def test_the_smallest_width_is_rounded_down(
             lambda size, prior, least=least: least,
         )
         for scale in (0.3, 0.7, 1.1):
-            width = HellingerExponential(scale, sensitivity).smallest_width(SIZE, PRIOR)  # type: ignore[arg-type]
+            width = HellingerExponential(scale, sensitivity).smallest_width(SIZE, PRIOR)
             assert Fraction(width) <= Fraction(scale) * (
                 Fraction(least) if sensitivity == "local" else 1
             )

@@ -75,8 +75,6 @@ def rejects(observed: Counter[Any], law: Mapping[Any, float]) -> bool:
 
 
 # The numbers of vectors.
-
-
 @pytest.mark.parametrize(("k", "largest"), [(2, 30), (3, 15), (4, 9), (5, 6), (6, 4)])
 def test_shell_sizes(k: int, largest: int) -> None:
     counted = Counter(norm for _, norm in vectors(largest, k))
@@ -105,8 +103,6 @@ def test_sums_of_compositions_and_shells_agree(k: int) -> None:
 
 
 # The sampler.
-
-
 @pytest.mark.parametrize(
     "x",
     [
@@ -263,8 +259,6 @@ def test_norm_of_the_noise(k: int, scale: float, largest: int) -> None:
 
 
 # The way back to counts.
-
-
 @pytest.mark.parametrize(("k", "size"), [(2, 5), (3, 4), (4, 3)])
 def test_nearest_counts(k: int, size: int) -> None:
     start = (size, *([0] * (k - 1)))
@@ -281,8 +275,6 @@ def test_nearest_counts_beyond_machine_integers() -> None:
 
 
 # The release.
-
-
 @pytest.mark.parametrize(
     ("counts", "scale", "largest"),
     [
@@ -359,8 +351,6 @@ def test_no_samples() -> None:
 
 
 # The loss.
-
-
 @pytest.mark.parametrize(
     ("k", "scale", "largest", "d_in"),
     some_of(
@@ -431,8 +421,8 @@ def test_what_its_law_and_its_scale_say() -> None:
     """For two categories the draws are cut where released counts end."""
     mechanism = KNormParameters(0.25)
     assert mechanism.nominal_epsilon(7, np.ones(3)) == 4.0
-    assert mechanism.law(7, np.ones(2)).cut == (0, 7)  # type: ignore[union-attr]
-    assert mechanism.law(None, np.ones(2)).cut == (0, math.inf)  # type: ignore[union-attr]
+    assert mechanism.law(7, np.ones(2)).cut == (0, 7)
+    assert mechanism.law(None, np.ones(2)).cut == (0, math.inf)
 
 
 def test_map_is_rounded_up() -> None:
@@ -447,8 +437,6 @@ def test_map_is_rounded_up() -> None:
 
 
 # Accuracy.
-
-
 def mean_error(mechanism: Mechanism, counts: oracles.Counts, draws: int) -> float:
     released = mechanism.sample(counts, 1.0, draws=draws)
     return float(np.mean(hellinger_distance(released + 1.0, np.array(counts) + 1.0)))
@@ -482,15 +470,13 @@ def test_error_is_below_that_of_lshist() -> None:
 
 
 # The contract.
-
-
 def test_is_a_mechanism() -> None:
     value = KNormParameters(scale=1)
     assert isinstance(value, Mechanism)
     assert value.name == "knorm_parameters"
     assert hash(value) == hash(KNormParameters(1.0))
     with pytest.raises(AttributeError, match="cannot assign to field 'scale'"):
-        value.scale = 2.0  # type: ignore[misc]
+        value.scale = 2.0
 
 
 def test_refuses_arguments() -> None:
@@ -499,7 +485,7 @@ def test_refuses_arguments() -> None:
     with pytest.raises(ValueError, match=r"scale=1e-20: .*between .* 2\^60"):
         KNormParameters(scale=1e-20)
     with pytest.raises(TypeError, match="scale='1': must be a number"):
-        KNormParameters(scale="1")  # type: ignore[arg-type]
+        KNormParameters(scale="1")
 
 
 def test_refuses_a_private_size() -> None:
@@ -537,8 +523,6 @@ def test_refuses_data() -> None:
 
 
 # Enclosures where they are tightest: the directions of their roundings.
-
-
 @pytest.mark.parametrize("bits", [4, 16, 40])
 def test_exp_enclosure_next_to_an_integer(bits: int) -> None:
     """`2^bits exp(-x)` a little below or above a whole number, by less than the decimals hold."""
@@ -561,9 +545,7 @@ def to_decimal(value: Fraction) -> Decimal:
 
 @pytest.mark.parametrize("bits", [2, 5, 8, 16])
 @pytest.mark.parametrize("n", [1, 7, 40, 300])
-def test_cumulative_bounds_are_rounded_outwards(
-    n: int, bits: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cumulative_bounds_are_rounded_outwards(n, bits, monkeypatch):
     """For `q = 1/2`, which is given exactly, so that all weights are rational."""
     monkeypatch.setattr(knorm, "exp_enclosure", lambda x, bits: (1 << (bits - 1),) * 2)
     first, below, above = knorm._cumulative.__wrapped__(n, Fraction(1 / math.log(2)), bits)

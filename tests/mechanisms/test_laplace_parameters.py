@@ -241,7 +241,7 @@ def test_is_a_mechanism() -> None:
     assert isinstance(value, Mechanism)
     assert hash(value) == hash(LaplaceParameters(1.0, "discrete", "remainder"))
     with pytest.raises(AttributeError, match="cannot assign to field 'scale'"):
-        value.scale = 2.0  # type: ignore[misc]
+        value.scale = 2.0
 
 
 def test_refuses_arguments() -> None:
@@ -250,13 +250,13 @@ def test_refuses_arguments() -> None:
     with pytest.raises(ValueError, match=r"scale=1e-20: .*between .* 2\^60"):
         LaplaceParameters(scale=1e-20)
     with pytest.raises(TypeError, match="scale='1': must be a number"):
-        LaplaceParameters(scale="1")  # type: ignore[arg-type]
+        LaplaceParameters(scale="1")
     with pytest.raises(ValueError, match="noise='gauss': must be one of"):
-        LaplaceParameters(scale=1.0, noise="gauss")  # type: ignore[arg-type]
+        LaplaceParameters(scale=1.0, noise="gauss")
     with pytest.raises(
         ValueError, match=r"total='public': .* 'remainder', 'truncated', 'bounded', 'private'"
     ):
-        LaplaceParameters(scale=1.0, total="public")  # type: ignore[arg-type]
+        LaplaceParameters(scale=1.0, total="public")
 
 
 @pytest.mark.parametrize("total", TOTALS)
@@ -317,9 +317,7 @@ def test_map_is_rounded_up(total: Any, size: int | None, moved: int) -> None:
         (LaplaceParameters(1.5, total="private"), None, 3, 1),
     ],
 )
-def test_the_loss_is_that_of_the_counts_that_move(
-    mechanism: LaplaceParameters, size: int | None, k: int, moved: int
-) -> None:
+def test_the_loss_is_that_of_the_counts_that_move(mechanism, size, k, moved):
     """Each by `d_in`, with half of its squared loss as rho."""
     for d_in in (1, 4):
         each = d_in / 1.5

@@ -47,7 +47,7 @@ def test_a_number_of_records_is_a_distance_with_all_in_one_count() -> None:
     assert Distance(6, 6, 1).within(3) == Distance(3, 3, 1)
     for wrong in (-1, 1.5, True, "3", None):
         with pytest.raises((TypeError, ValueError), match="d_in="):
-            Distance.of(wrong)  # type: ignore[arg-type]
+            Distance.of(wrong)
 
 
 def test_a_distance_is_at_most_another_where_each_bound_is() -> None:

@@ -29,9 +29,7 @@ from opendp_bayes.mechanisms import (
     global_sensitivity,
 )
 from opendp_bayes.mechanisms.exponential import permute_and_flip
-from opendp_bayes.mechanisms.exponential.permute_and_flip import (
-    log_permute_and_flip,
-)
+from opendp_bayes.mechanisms.exponential.permute_and_flip import log_permute_and_flip
 from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     candidate_distances,
     public_size,
@@ -52,9 +50,8 @@ SPACES: list[tuple[int, tuple[float, ...]]] = [
     (3, (0.5, 0.5, 0.5, 0.5)),
 ]
 
+
 # The law.
-
-
 @pytest.mark.parametrize("scale", [0.05, 0.7, 40.0])
 @pytest.mark.parametrize(
     ("counts", "prior"),
@@ -66,9 +63,7 @@ SPACES: list[tuple[int, tuple[float, ...]]] = [
         ((1, 0, 0, 0, 0, 0), (1.0,) * 6),
     ],
 )
-def test_law_by_permutations(
-    counts: oracles.Counts, prior: tuple[float, ...], scale: float
-) -> None:
+def test_law_by_permutations(counts, prior, scale):
     stated, truth = (
         oracles.law_of(PermuteAndFlip(scale), counts, prior),
         oracles.permute_and_flip_law(counts, prior, scale),
@@ -165,8 +160,6 @@ def test_quadrature_weights() -> None:
 
 
 # Samples.
-
-
 @pytest.mark.parametrize(
     ("counts", "prior", "scale"),
     [
@@ -223,7 +216,7 @@ def test_coins_are_of_the_distances_and_the_scale(monkeypatch: pytest.MonkeyPatc
 
 def test_the_law_is_of_this_scale() -> None:
     law = PermuteAndFlip(0.3).law(5, np.ones(2))
-    assert (law.scale, law.limit.widths.scale) == (0.3, 0.3)  # type: ignore[attr-defined]
+    assert (law.scale, law.limit.widths.scale) == (0.3, 0.3)
 
 
 def test_no_samples() -> None:
@@ -238,8 +231,6 @@ def test_an_empty_data_set_has_one_candidate() -> None:
 
 
 # Scores.
-
-
 @pytest.mark.parametrize(
     ("counts", "prior"),
     [
@@ -250,9 +241,7 @@ def test_an_empty_data_set_has_one_candidate() -> None:
         ((1, 1, 1, 1, 1), (0.5,) * 5),
     ],
 )
-def test_computed_distances_are_within_the_certified_error(
-    counts: oracles.Counts, prior: tuple[float, ...]
-) -> None:
+def test_computed_distances_are_within_the_certified_error(counts, prior):
     computed = candidate_distances(np.array(counts), np.array(prior))
     assert computed.min() == 0
     assert computed.max() <= 1
@@ -277,9 +266,7 @@ def test_three_log_gammas_are_not_within_the_certified_error() -> None:
 
 @pytest.mark.parametrize("d_in", [1, 2, 3])
 @pytest.mark.parametrize(("size", "prior"), SPACES)
-def test_computed_scores_change_by_at_most_the_bound(
-    size: int, prior: tuple[float, ...], d_in: int
-) -> None:
+def test_computed_scores_change_by_at_most_the_bound(size, prior, d_in):
     """Compared as rational numbers, over all pairs; at distance 1 the bound is attained up to the
     error it allows, so 1 % less is too little.
     """
@@ -323,8 +310,6 @@ def test_refuses_what_cannot_be_scored() -> None:
 
 
 # The map.
-
-
 @pytest.mark.parametrize("scale", [0.05, 0.9, 7.0])
 def test_map_is_twice_the_change_of_the_score(scale: float) -> None:
     for size, prior in SPACES:
@@ -375,8 +360,6 @@ def test_notices_half_the_noise() -> None:
 
 
 # Accuracy.
-
-
 @pytest.mark.parametrize(
     ("size", "prior", "scale"),
     some_of(
@@ -388,9 +371,7 @@ def test_notices_half_the_noise() -> None:
         14,
     ),
 )
-def test_every_data_set_gets_less_error_than_from_ehd(
-    size: int, prior: tuple[float, ...], scale: float
-) -> None:
+def test_every_data_set_gets_less_error_than_from_ehd(size, prior, scale):
     """At the same scale, so at the same ε: within any distance of the truth lies at least as much
     probability; hence the expectation is smaller.
     """
@@ -421,15 +402,13 @@ def test_the_dominance_has_a_direction() -> None:
 
 
 # The contract.
-
-
 def test_is_a_mechanism() -> None:
     value = PermuteAndFlip(scale=1)
     assert isinstance(value, Mechanism)
     assert value.name == "permute_and_flip"
     assert hash(value) == hash(PermuteAndFlip(1.0))
     with pytest.raises(AttributeError, match="cannot assign to field 'scale'"):
-        value.scale = 2.0  # type: ignore[misc]
+        value.scale = 2.0
 
 
 def test_refuses_arguments() -> None:
@@ -438,16 +417,13 @@ def test_refuses_arguments() -> None:
     with pytest.raises(ValueError, match=r"scale=1e-20: .*between .* 2\^60"):
         PermuteAndFlip(scale=1e-20)
     with pytest.raises(TypeError, match="scale='1': must be a number"):
-        PermuteAndFlip(scale="1")  # type: ignore[arg-type]
+        PermuteAndFlip(scale="1")
 
 
 def test_refuses_a_private_size_and_too_many_candidates() -> None:
     value = PermuteAndFlip(1.0)
     value.check(size=100, prior=np.ones(2))
-    with pytest.raises(
-        ValueError,
-        match=r"PermuteAndFlip: .* records must be public",
-    ):
+    with pytest.raises(ValueError, match=r"PermuteAndFlip: .* records must be public"):
         value.check(size=None, prior=np.ones(2))
     for refused in (value.log_pmf, value.sample):
         with pytest.raises(ValueError, match=r"size=200000: .* size <= 100000"):
@@ -464,7 +440,7 @@ def test_the_map_refuses_distances_and_sizes() -> None:
     with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
         value.proven_loss(-1, size=10, prior=prior)
     with pytest.raises(TypeError, match=r"d_in=1\.5: .*a whole number"):
-        value.proven_loss(1.5, size=10, prior=prior)  # type: ignore[arg-type]
+        value.proven_loss(1.5, size=10, prior=prior)
     with pytest.raises(ValueError, match=r"size=0: .*between 1 and"):
         value.proven_loss(1, size=0, prior=prior)
 
@@ -507,9 +483,7 @@ def test_the_error_of_the_law_covers_the_weights_of_the_quadrature() -> None:
 
 @pytest.mark.parametrize(("size", "prior"), [(6, (1.0, 0.3)), (4, (0.5, 1.0, 2.0))])
 @pytest.mark.parametrize("d_in", [2, 3])
-def test_the_loss_of_several_records_is_that_of_all_pairs(
-    d_in: int, size: int, prior: tuple[float, ...]
-) -> None:
+def test_the_loss_of_several_records_is_that_of_all_pairs(d_in, size, prior):
     """And attained; at every ε so is δ. Negative control: that of one record is exceeded."""
     mechanism = PermuteAndFlip(0.5)
     _, log_p = oracles.log_laws(mechanism, size, prior)

@@ -112,9 +112,7 @@ def test_law_of_a_hundred_records(kind: str, counts: oracles.Counts) -> None:
 @pytest.mark.parametrize("prior", [(0.1, 0.1), (1.0, 1.0), (0.3, 7.7)])
 @pytest.mark.parametrize("counts", [(2048, 2048), (10, 4086), (32_768, 32_768)])
 @pytest.mark.parametrize("kind", ["EHD", "EHDL"])
-def test_law_is_within_the_certified_error(
-    kind: str, counts: oracles.Counts, prior: tuple[float, ...]
-) -> None:
+def test_law_is_within_the_certified_error(kind, counts, prior):
     """`exponent_error` for this width bounds the error of every candidate's weight relative to that
     of the data, which is exactly 1.
 
@@ -212,7 +210,7 @@ def test_is_a_mechanism(kind: str) -> None:
     assert value == mechanism(kind, 1.0)
     assert hash(value) == hash(mechanism(kind, 1.0))
     with pytest.raises(AttributeError, match="cannot assign to field 'scale'"):
-        value.scale = 2.0  # type: ignore[misc]
+        value.scale = 2.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -237,8 +235,6 @@ def test_refuses_a_private_size_and_too_many_candidates(kind: str) -> None:
 
 # Beyond enumeration: what is refused because nearly every release would be a uniform draw, whatever
 # the data.
-
-
 def exact_uniform_share(log_p: np.ndarray, largest_log_p: float, width: float) -> float:
     """`|R| e^(-1/w) / N`, from the probability of the data themselves, which is `1 / N`."""
     return float(np.exp(np.log(log_p.size) - 1 / width + largest_log_p))
@@ -255,9 +251,7 @@ def exact_uniform_share(log_p: np.ndarray, largest_log_p: float, width: float) -
     ],
 )
 @pytest.mark.parametrize("exponent", [0.5, 5.0, 10.0, 20.0])
-def test_uniform_share_is_that_of_the_best_data_set(
-    size: int, prior: tuple[float, ...], exponent: float
-) -> None:
+def test_uniform_share_is_that_of_the_best_data_set(size, prior, exponent):
     """It is not above that of the most favourable data by more than 0.01; its odds may be smaller,
     by up to a factor of 2.5 (a refusal too few).
     """
@@ -359,15 +353,13 @@ def test_few_candidates_are_never_refused(kind: str, size: int, k: int) -> None:
 @pytest.mark.parametrize(
     ("size", "prior"), [(12, (1.0, 1.0)), (7, (0.1, 2.0, 1.0)), (5, (0.5, 0.5, 0.5, 0.5))]
 )
-def test_smallest_width_is_below_every_width(
-    kind: str, size: int, prior: tuple[float, ...]
-) -> None:
+def test_smallest_width_is_below_every_width(kind, size, prior):
     value = mechanism(kind, 0.7)
     widths = [
         value.width(np.array(counts), np.array(prior))
         for counts in oracles.data_sets(size, len(prior))
-    ]  # type: ignore[attr-defined]
-    smallest = value.smallest_width(size, np.array(prior))  # type: ignore[attr-defined]
+    ]
+    smallest = value.smallest_width(size, np.array(prior))
     assert 0.2 * min(widths) < smallest <= min(widths) * (1 + 1e-12)
 
 
@@ -384,7 +376,7 @@ def test_refuses_a_scale(constructor: Any, scale: float) -> None:
 
 def test_refuses_a_sensitivity() -> None:
     with pytest.raises(ValueError, match="sensitivity='smooth': must be one of"):
-        HellingerExponential(scale=1.0, sensitivity="smooth")  # type: ignore[arg-type]
+        HellingerExponential(scale=1.0, sensitivity="smooth")
 
 
 def test_refuses_smoothness() -> None:
@@ -404,18 +396,14 @@ def test_the_map_refuses_distances_and_sizes(kind: str) -> None:
     with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
         value.proven_loss(-1, size=10, prior=prior)
     with pytest.raises(TypeError, match=r"d_in=1\.5: .*a whole number"):
-        value.proven_loss(1.5, size=10, prior=prior)  # type: ignore[arg-type]
+        value.proven_loss(1.5, size=10, prior=prior)
     with pytest.raises(ValueError, match=r"size=0: .*between 1 and"):
         value.proven_loss(1, size=0, prior=prior)
 
 
 # The certificate of a sampler that errs.
-
-
 @pytest.mark.parametrize("relative", [0.0, 2.0**-45, 0.01])
-def test_the_error_of_an_exponent_has_every_part(
-    relative: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_of_an_exponent_has_every_part(relative, monkeypatch):
     """Those of distance and width, their roundings, and the sampler's
     (`docs/research/numerics.md`).
     """
@@ -430,9 +418,7 @@ def test_the_error_of_an_exponent_has_every_part(
     "ideal", [Fraction(1, 3), Fraction(2, 3), Fraction(1, 7), Fraction(10, 7), Fraction(0)]
 )
 @pytest.mark.parametrize("error", [Fraction(1, 10), Fraction(2, 7), Fraction(1, 2**41)])
-def test_a_certified_loss_adds_the_error_of_two_probabilities_and_two_normalisers(
-    ideal: Fraction, error: Fraction
-) -> None:
+def test_a_certified_loss_adds_the_error_of_two_probabilities_and_two_normalisers(ideal, error):
     loss = certified_loss(ideal, error, delta=0.25)
     bound = ideal + 4 * error
     assert loss.delta == 0.25
@@ -460,14 +446,12 @@ def test_a_sampler_that_errs_against_us_keeps_its_certificate() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_log_probabilities_are_as_computed_and_as_sampled(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_probabilities_are_as_computed_and_as_sampled(kind, monkeypatch):
     """Each of the two is within twice the error of the exponents, at the smallest width."""
     monkeypatch.setattr(exponential, "RELATIVE_ERROR", 0.003)
     for scale in (0.3, 0.7, 2.0):
         value, prior = mechanism(kind, scale), np.array([0.1, 2.0, 1.0])
-        error = exponent_error(value.smallest_width(9, prior), 3)  # type: ignore[attr-defined]
+        error = exponent_error(value.smallest_width(9, prior), 3)
         assert (
             4 * error <= Fraction(value.log_error(9, prior)) <= 4 * error * (1 + Fraction(1, 2**52))
-        )  # type: ignore[attr-defined]
+        )

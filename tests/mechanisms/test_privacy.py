@@ -265,8 +265,6 @@ def test_the_pure_bound_of_beta_is_finite_for_every_beta_and_distance() -> None:
 
 
 # Negative controls: the comparison notices too little noise.
-
-
 @pytest.mark.parametrize("factor", [0.5, 0.7])
 @pytest.mark.parametrize(
     "name", [name for name in MECHANISMS if "remainder" in name or "bounded" in name]
@@ -389,7 +387,6 @@ def test_notices_a_hockey_stick_that_is_too_large() -> None:
 
 
 # Exact losses at nominal ε = 1, as published with the design of the mechanisms.
-
 CALIBRATED: dict[str, Any] = {
     "EHD": lambda size: HellingerExponential(2 * global_sensitivity(size, BETA_ONE)),
     "EHDL": lambda size: HellingerExponential(2.0, sensitivity="local"),

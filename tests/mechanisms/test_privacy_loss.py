@@ -16,5 +16,5 @@ def test_nothing_can_be_changed_or_added() -> None:
     loss = PrivacyLoss(1.0, 2.0, 0.5)
     assert loss == PrivacyLoss(1.0, 2.0, 0.5)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        loss.epsilon = 0.0  # type: ignore[misc]
+        loss.epsilon = 0.0
     assert not hasattr(loss, "__dict__")

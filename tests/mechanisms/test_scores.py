@@ -21,9 +21,7 @@ def test_the_error_of_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("d_in", [1, 2, 7])
 @pytest.mark.parametrize("error", [0.1, 0.3])
-def test_the_change_of_a_score_is_certified(
-    d_in: int, error: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_change_of_a_score_is_certified(d_in, error, monkeypatch):
     """With a sensitivity computed too low by all of its error; both scores add their own."""
     truth = Fraction(global_sensitivity(12, PRIOR))
     monkeypatch.setattr(scores, "RELATIVE_ERROR", error)

@@ -45,7 +45,7 @@ def test_what_is_refused(mechanism: Any, size: Any, prior: Any, kind: Any, match
 
 def test_a_mechanism_must_be_hashable() -> None:
     class Open(ob.LaplaceParameters):
-        __hash__ = None  # type: ignore[assignment]
+        __hash__ = None
 
     with pytest.raises(TypeError, match=r"must be hashable; .*@dataclass\(frozen"):
         Setting.of(Open(1.0), 9, PRIOR)
@@ -122,7 +122,6 @@ def test_a_query_asks_for_the_law_of_every_scale_that_it_tries_once(laws: list[A
 
 
 # --- Every mechanism that adds noise, with each of its options, beside the definition
-
 NOISY = [
     *(
         ob.LaplaceParameters(2.0, noise=noise, total=total)
@@ -144,9 +143,7 @@ def moves(k: int, size: int | None) -> list[Any]:
 @pytest.mark.parametrize("k", [2, 3, 4])
 @pytest.mark.parametrize("size", [None, 9])
 @pytest.mark.parametrize("mechanism", NOISY, ids=str)
-def test_the_loss_is_that_of_all_counts_that_are_noised(
-    mechanism: Any, size: int | None, k: int
-) -> None:
+def test_the_loss_is_that_of_all_counts_that_are_noised(mechanism, size, k):
     try:
         setting = Setting.of(mechanism, size, (1.0,) * k)
     except ValueError:  # it needs a public number

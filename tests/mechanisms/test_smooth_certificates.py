@@ -69,8 +69,6 @@ def test_the_smallest_width_is_certified(gamma: float, monkeypatch: pytest.Monke
 
 
 # The β variant.
-
-
 def change_of(beta: float, score: Fraction, error: Fraction) -> Fraction:
     return Fraction(math.expm1(-beta)) * -score / (1 - error)
 
@@ -118,9 +116,7 @@ def test_the_change_of_a_score_with_large_errors(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("d_in", [1, 2])
-def test_the_loss_of_beta_with_delta_is_certified(
-    d_in: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_loss_of_beta_with_delta_is_certified(d_in, monkeypatch):
     """With logarithms computed too low; the typical score and the loss both err."""
     beta, scale, size, error = 0.003, 2.1, 10**5, Fraction(1, 64)
     monkeypatch.setattr(module, "_LIBM_ERROR", float(error))

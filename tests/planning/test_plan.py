@@ -103,9 +103,7 @@ def deviations(mechanism: Any, counts: list[int], draws: int, factor: float = 1.
 
 
 @pytest.mark.parametrize(("mechanism", "counts", "draws"), some_of(DRAWN, 4), ids=str)
-def test_an_expectation_is_the_mean_over_releases(
-    mechanism: Any, counts: list[int], draws: int
-) -> None:
+def test_an_expectation_is_the_mean_over_releases(mechanism, counts, draws):
     assert deviations(mechanism, counts, draws) < DEVIATIONS
 
 
@@ -149,9 +147,7 @@ def figures(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", SIMULATED, ids=str)
-def test_every_figure_of_a_plan_is_within_one_percent_of_simulation(
-    setting: dict[str, Any],
-) -> None:
+def test_every_figure_of_a_plan_is_within_one_percent_of_simulation(setting):
     """One percent, and what the simulation may be off: four standard errors of about 0.3 %."""
     found, batches = plan(**setting), 10
     for row, name in product(
@@ -218,8 +214,6 @@ def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge(
 
 
 # --- the recommendation
-
-
 def pickled(found: Plan) -> Any:
     return pickle.loads(pickle.dumps(found))  # noqa: S301 - our own
 
@@ -306,9 +300,7 @@ BUDGETS: list[tuple[int | None, int, dict[str, float], type]] = [
     [pytest.param(*of, marks=[pytest.mark.slow] * (at != 6)) for at, of in enumerate(BUDGETS)],
     ids=str,
 )
-def test_auto_and_plan_agree_under_every_budget(
-    size: int | None, k: int, budget: dict[str, float], best: type
-) -> None:
+def test_auto_and_plan_agree_under_every_budget(size, k, budget, best):
     prior = np.ones(k)
     noises = [
         mechanism
@@ -359,8 +351,6 @@ def test_auto_passes_over_what_is_refused() -> None:
 
 
 # --- the plan
-
-
 def test_a_plan_is_best_first_and_says_what_it_costs() -> None:
     found = plan(
         size=60,

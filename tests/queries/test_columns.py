@@ -160,13 +160,6 @@ def test_labels_are_plain_or_refused(label):
     assert {type(label) for label in column.labels} <= {str, int, bool}
 
 
-def test_categories_an_enum_does_not_have_are_refused_at_construction():
-    with pytest.raises(ValueError, match="'d' is not in the Enum"):
-        categorical_column(
-            "x", ABC, nullable=True, categories=["a", "b", "c", "d"], nulls="none", unknown="other"
-        )
-
-
 def test_an_enum_that_the_plan_turned_into_strings_is_counted():
     """OpenDP's domain still says Enum after `fill_null("a")`, where polars gives String."""
     column = categorical_column("x", ABC, nullable=False, categories=None, nulls=None, unknown=None)
@@ -199,173 +192,58 @@ def test_values_the_declared_type_excludes_are_counted_in_the_first_category():
 
 
 POLICY = {"nulls": "none", "unknown": "other"}
-BAD = {
-    "float column": (
-        pl.Float64(),
-        {"categories": [1.0]},
-        TypeError,
-        r"column='x': has type Float64; must be Enum, String",
-    ),
-    "date column": (pl.Date(), {"categories": ["a"]}, TypeError, r"column='x': has type Date"),
-    "list column": (
-        pl.List(pl.Int64),
-        {"categories": [1]},
-        TypeError,
-        r"column='x': has type List",
-    ),
-    "string without categories": (
-        pl.String(),
-        {},
-        ValueError,
-        r"categories=None: column 'x' of type String.*Pass categories=",
-    ),
-    "integer without categories": (
-        pl.Int64(),
-        {},
-        ValueError,
-        r"categories=None: column 'x' of type Int64",
-    ),
-    "categorical without categories": (
-        pl.Categorical(),
-        {},
-        ValueError,
-        r"categories=None: column 'x' of type Categorical",
-    ),
-    "no category": (
-        pl.String(),
-        {"categories": []},
-        ValueError,
-        r"categories=\[\]: must name at least one category",
-    ),
-    "one string": (
-        pl.String(),
-        {"categories": "abc"},
-        TypeError,
-        r"categories='abc': must be a sequence of labels",
-    ),
-    "a number": (
-        pl.String(),
-        {"categories": 3},
-        TypeError,
-        r"categories=3: must be a sequence of labels",
-    ),
-    "repeated": (
-        pl.String(),
-        {"categories": ["a", "b", "a"]},
-        ValueError,
-        r"categories=\['a', 'b', 'a'\]: must not repeat a label",
-    ),
-    "integers for strings": (
-        pl.String(),
-        {"categories": ["a", 1]},
-        TypeError,
-        r"1 does not fit a column of type String.*must be str",
-    ),
-    "strings for integers": (
-        pl.Int64(),
-        {"categories": ["1"]},
-        TypeError,
-        r"'1' does not fit a column of type Int64.*must be int",
-    ),
-    "booleans for integers": (
-        pl.Int64(),
-        {"categories": [True]},
-        TypeError,
-        r"True does not fit a column of type Int64.*must be int",
-    ),
-    "integers for booleans": (
-        pl.Boolean(),
-        {"categories": [0, 1]},
-        TypeError,
-        r"0 does not fit a column of type Boolean.*must be bool",
-    ),
-    "nulls in categories": (
-        pl.String(),
-        {"categories": ["a", None]},
-        TypeError,
-        r"None does not fit a column of type String",
-    ),
-    "huge": (
-        pl.UInt64(),
-        {"categories": [2**63]},
-        ValueError,
-        r"is outside the range of 64-bit integers",
-    ),
-    "hugely negative": (
-        pl.Int64(),
-        {"categories": [-(2**63) - 1]},
-        ValueError,
-        r"is outside the range of 64-bit integers",
-    ),
-    "no policy for nulls": (
-        ABC,
-        {"nulls": None},
-        ValueError,
-        r"nulls=None: column 'x' may hold nulls.*nulls='missing'",
-    ),
-    "no policy for unknown": (
-        pl.String(),
-        {"categories": ["a"], "unknown": None},
-        ValueError,
-        r"unknown=None: column 'x'.*unknown='other'",
-    ),
-    "no policy, part of an enum": (
-        ABC,
-        {"categories": ["a"], "unknown": None},
-        ValueError,
-        r"unknown=None: column 'x' of type Enum",
-    ),
-    "no policy, part of booleans": (
-        pl.Boolean(),
-        {"categories": [True], "unknown": None},
-        ValueError,
-        r"unknown=None: column 'x' of type Boolean",
-    ),
-    "nulls label": (ABC, {"nulls": 1.5}, TypeError, r"nulls=1.5: must be a label"),
-    "unknown label": (
-        ABC,
-        {"unknown": ["other"]},
-        TypeError,
-        r"unknown=\['other'\]: must be a label",
-    ),
-    "nulls like a category": (
+LIKE = "would be a new category beside"
+BAD = [
+    (pl.Float64(), {"categories": [1.0]}, TypeError, "column='x': has type Float64; must be Enum"),
+    (pl.Date(), {"categories": ["a"]}, TypeError, "column='x': has type Date"),
+    (pl.List(pl.Int64), {"categories": [1]}, TypeError, "column='x': has type List"),
+    (pl.String(), {}, ValueError, "categories=None: .* String.*Pass categories="),
+    (pl.Int64(), {}, ValueError, "categories=None: column 'x' of type Int64"),
+    (pl.Categorical(), {}, ValueError, "categories=None: column 'x' of type Categorical"),
+    (pl.String(), {"categories": []}, ValueError, r"categories=\[\]: must name at least one"),
+    (pl.String(), {"categories": "abc"}, TypeError, "categories='abc': must be a sequence"),
+    (pl.String(), {"categories": 3}, TypeError, "categories=3: must be a sequence of labels"),
+    (pl.String(), {"categories": ["a", "b", "a"]}, ValueError, "'a'.*: must not repeat a label"),
+    (pl.String(), {"categories": ["a", 1]}, TypeError, "1 does not fit .* String.*must be str"),
+    (pl.Int64(), {"categories": ["1"]}, TypeError, "'1' does not fit .* Int64.*must be int"),
+    (pl.Int64(), {"categories": [True]}, TypeError, "True does not fit .* Int64.*must be int"),
+    (pl.Boolean(), {"categories": [0, 1]}, TypeError, "0 does not fit .* Boolean.*must be bool"),
+    (pl.String(), {"categories": ["a", None]}, TypeError, "None does not fit .* type String"),
+    (pl.UInt64(), {"categories": [2**63]}, ValueError, "is outside the range of 64-bit integers"),
+    (pl.Int64(), {"categories": [-(2**63) - 1]}, ValueError, "is outside the range of 64-bit"),
+    (ABC, {"categories": ["a", "d"]}, ValueError, "'d' is not in the Enum"),
+    (ABC, {"nulls": None}, ValueError, "nulls=None: .* may hold nulls.*nulls='missing'"),
+    (pl.String(), {"categories": ["a"], "unknown": None}, ValueError, "unknown=None.*='other'"),
+    (ABC, {"categories": ["a"], "unknown": None}, ValueError, "unknown=None: .* of type Enum"),
+    (pl.Boolean(), {"categories": [True], "unknown": None}, ValueError, "unknown=None: .* Boolean"),
+    (ABC, {"nulls": 1.5}, TypeError, "nulls=1.5: must be a label"),
+    (ABC, {"unknown": ["other"]}, TypeError, r"unknown=\['other'\]: must be a label"),
+    (
         pl.String(),
         {"categories": ["Clinton", "Dole"], "nulls": "clinton"},
         ValueError,
-        r"nulls='clinton': would be a new category beside 'Clinton', which reads the same\. Write"
-        r" nulls='Clinton'",
+        rf"nulls='clinton': {LIKE} 'Clinton', .* Write nulls='Clinton'",
     ),
-    "unknown like a category, with blanks": (
-        ABC,
-        {"unknown": "c "},
-        ValueError,
-        r"unknown='c ': would be a new category beside 'c'",
-    ),
-    "unknown like a number": (
-        pl.Int64(),
-        {"categories": [0, 1], "unknown": "0"},
-        ValueError,
-        r"unknown='0': would be a new category beside 0",
-    ),
-    "unknown like nulls": (
+    (ABC, {"unknown": "c "}, ValueError, f"unknown='c ': {LIKE} 'c'"),
+    (pl.Int64(), {"categories": [0, 1], "unknown": "0"}, ValueError, f"unknown='0': {LIKE} 0"),
+    (
         pl.String(),
         {"categories": ["a"], "nulls": "missing", "unknown": "Missing"},
         ValueError,
-        r"unknown='Missing': would be a new category beside 'missing'",
+        f"unknown='Missing': {LIKE} 'missing'",
     ),
-    "one label in all": (
+    (
         pl.String(),
         {"categories": ["a"], "nulls": "a", "unknown": "a"},
         ValueError,
         r"categories=\['a'\]: needs at least two",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_refused_at_construction(name):
-    dtype, arguments, kind, message = BAD[name]
-    with pytest.raises(kind, match=message):
+@pytest.mark.parametrize(("dtype", "arguments", "error", "message"), BAD)
+def test_bad_input_is_refused_at_construction(dtype, arguments, error, message):
+    with pytest.raises(error, match=message):
         categorical_column("x", dtype, nullable=True, **{"categories": None, **POLICY, **arguments})
 
 

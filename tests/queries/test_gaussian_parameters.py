@@ -35,9 +35,7 @@ def made(size: int | None, measure: Any = ZCDP, scale: float = 2.0, **options: A
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("scale", [2.0, 0.1, 7.3])
-def test_opendp_s_noise_has_the_scale_of_the_map(
-    size: int | None, scale: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_opendp_s_noise_has_the_scale_of_the_map(size, scale, monkeypatch):
     """What adds the noise has, by OpenDP's own account, the loss that the measurement states."""
     calls, results = [], []
     make = drawing.make_gaussian

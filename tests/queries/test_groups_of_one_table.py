@@ -54,8 +54,6 @@ def grouped(size, then, keys=KEYS):
 
 
 # --- privacy against every neighbour
-
-
 def cells(rows):
     """The definition: the cells of the two groups, and the rest."""
     counts = np.zeros(5, dtype=int)
@@ -103,8 +101,6 @@ def test_one_draw_over_all_cells_costs_what_a_table_costs(d_in):
 
 
 # --- noise
-
-
 def context(unit, rows, loss=1.0):
     return dp.Context.compositor(
         data=frame_of(rows),
@@ -146,8 +142,6 @@ def test_the_noise_of_a_cell_is_less_than_that_of_noise_on_every_count():
 
 
 # --- posteriors
-
-
 @pytest.mark.parametrize(
     "mechanism",
     some_of(
@@ -225,7 +219,6 @@ def test_a_mechanism_that_needs_a_public_number_of_records_suits_groups_that_hav
 
 
 # --- public sizes of groups
-
 SIZES = {"north": 2, "south": 3}
 
 

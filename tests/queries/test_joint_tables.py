@@ -69,8 +69,6 @@ def cell_of(row, cells=None, unknown=None):
 
 
 # --- counts
-
-
 def test_cells_are_every_combination_of_labels_in_the_order_of_the_columns():
     space = counting().output_domain.descriptor
     assert space.axes == ("region", "vote")
@@ -141,7 +139,6 @@ def test_the_space_is_told_from_others_by_its_columns_and_cells():
 
 
 # --- stability and privacy against every neighbour of small frames
-
 SMALL = {n: list(product(VALUES, repeat=n)) for n in range(3)}
 SCALE = 1.5
 TABLES = {
@@ -237,8 +234,6 @@ def test_the_loss_of_a_table_holds_for_all_neighbours_and_is_tight(table, d_in):
 
 
 # --- Contexts
-
-
 def context(rows, unit, loss=400.0, parts=1):
     return dp.Context.compositor(
         data=frame_of(rows),
@@ -305,7 +300,6 @@ def test_a_table_in_every_group_and_groups_of_several_columns():
 
 
 # --- what is refused
-
 ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None}
 
 
@@ -315,11 +309,7 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
         ({"column": []}, ValueError, r"column=\[\]: .*at least one"),
         ({"column": ["vote", "vote"]}, ValueError, "and each once"),
         ({"column": ["vote", 5]}, TypeError, r"column=\['vote', 5\]: .*name of a"),
-        (
-            {"column": ["region", "vote", "x"]},
-            ValueError,
-            "column='x': is not a column",
-        ),
+        ({"column": ["region", "vote", "x"]}, ValueError, "column='x': is not a column"),
         ({"categories": ["yes"]}, TypeError, r"categories=\['yes'\]: of several columns"),
         ({"categories": {"x": ["yes"]}}, ValueError, "'x' is not among"),
         ({"nulls": {"votes": "no"}}, ValueError, r"nulls=\{'votes': 'no'\}: 'votes' is not among"),
@@ -329,11 +319,7 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
         ({"cells": [("north",)]}, TypeError, r"cells: \('north',\) .*tuple of 2"),
         ({"cells": ["no"]}, TypeError, r"cells: 'no' .*tuple of 2"),
         ({"cells": [("north", 0.5)]}, TypeError, "must hold labels"),
-        (
-            {"cells": [("north", "x")]},
-            ValueError,
-            r"\('north', 'x'\) .*not a label",
-        ),
+        ({"cells": [("north", "x")]}, ValueError, r"\('north', 'x'\) .*not a label"),
         ({"cells": CELLS + CELLS[:1]}, ValueError, "is there twice"),
         (
             {"cells": CELLS[:1], "unknown": CELLS[0]},

@@ -105,8 +105,6 @@ def test_labels_of_another_type_say_what_to_write(column: str, labels: Any, advi
 
 
 # --- the label of nulls
-
-
 @pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(["yes", "no", "NA", "z"])])
 def test_what_reads_like_the_label_of_nulls_is_counted_there(kind: Any) -> None:
     frame = pl.DataFrame({"vote": pl.Series(["yes", "NA", "NA", None, "z"], dtype=kind)})

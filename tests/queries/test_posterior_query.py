@@ -85,8 +85,6 @@ def as_tuple(value):
 
 
 # --- units × losses
-
-
 @pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 6))
 def test_every_unit_under_every_loss(unit, loss):
     arguments, expressed = LOSSES[loss]
@@ -96,7 +94,6 @@ def test_every_unit_under_every_loss(unit, loss):
     assert len(before) == 2
     budget = as_tuple(before[0])
     assert whole.current_privacy_loss() == []
-
     # The choice among mechanisms takes longest for few records and with δ; it is made under ε.
     mechanism = "auto" if size is None or loss == "epsilon" else LAPLACE
     query = ask(whole.query(), unit, mechanism=mechanism)
@@ -105,13 +102,11 @@ def test_every_unit_under_every_loss(unit, loss):
     assert all(a <= b for a, b in zip(spent, budget, strict=True))
     assert query.param() == measurement.param
     assert whole.remaining_privacy_loss() == before, "resolving spends nothing"
-
     by_hand = measurement(DATA)
     released = query.release()
     assert whole.current_privacy_loss() == [before[0]]
     assert by_hand.guarantee == released.guarantee, "also of a measurement that is invoked by hand"
     assert whole.remaining_privacy_loss() == [before[1]]
-
     # The release says what was spent on one privacy unit, and no smaller scale would have fitted.
     assert released.d_in == d_in
     assert released.size == size
@@ -130,7 +125,6 @@ def test_every_unit_under_every_loss(unit, loss):
         ask(whole.query(), unit, mechanism=smaller).resolve()
     assert released.categories == ("a", "b", "c", "none")
     assert len(released.counts) == 4
-
     ask(whole.query(), unit).release()
     assert whole.remaining_privacy_loss() == []
     with pytest.raises(ValueError, match="Privacy allowance has been exhausted"):
@@ -236,8 +230,6 @@ def test_data_on_disk():
 
 
 # --- filters
-
-
 def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_it():
     whole = context()
     ask(whole.query(epsilon=0.75)).release()
@@ -347,8 +339,6 @@ def test_a_budget_beyond_the_search_gets_a_scale_or_a_message_about_the_budget(e
 
 
 # --- nesting
-
-
 def nested(query, **arguments):
     """A Context inside a query; `LazyFrameQuery` does not forward `compositor`."""
     return object.__getattribute__(query, "_query").compositor(**arguments).release()
@@ -392,7 +382,6 @@ def test_a_nested_compositor_in_a_filter():
 
 
 # --- mechanisms
-
 NAMED = {
     "auto": {},
     "laplace_parameters": {},
@@ -434,7 +423,6 @@ def test_mechanisms_by_name_have_the_smallest_scale_that_fits(name, loss):
     mechanism, delta = released.mechanism, released.delta
     for option, value in NAMED[name].items():
         assert getattr(mechanism, option) == value
-
     prior = [1.0, 0.5, 2.0, 1.0]
 
     def losses(scale):
@@ -502,113 +490,54 @@ def test_mechanisms_by_value_are_used_as_they_are():
     ask(whole.query(), mechanism=ob.LaplaceParameters(2.0, total="private")).release()
 
 
-REFUSED = {
-    "a class": (
-        {"mechanism": ob.LaplaceParameters},
-        TypeError,
-        "mechanism=.*must be 'auto', the name of a mechanism or a mechanism value",
-    ),
-    "a number": ({"mechanism": 3}, TypeError, "mechanism=3: must be 'auto', the name"),
-    "an unknown name": (
-        {"mechanism": "gaussian"},
-        ValueError,
-        "mechanism='gaussian': is not an installed mechanism; available: .*hellinger_exponential",
-    ),
-    "options of a value": (
+POSITIVE = "every entry must be greater than 0"
+REFUSED = [
+    ({"mechanism": ob.LaplaceParameters}, TypeError, "mechanism=.*must be 'auto', the name"),
+    ({"mechanism": 3}, TypeError, "mechanism=3: must be 'auto', the name"),
+    ({"mechanism": "gaussian"}, ValueError, "='gaussian': is not .*; available: .*hellinger_exp"),
+    (
         {"mechanism": ob.mechanisms.HellingerExponential(1.0), "gamma": 1.0},
         TypeError,
         "gamma: cannot be added to a mechanism value",
     ),
-    "options of auto": (
+    (
         {"gamma": 1.0},
         TypeError,
-        "gamma=1.0: .* nor an option of mechanism='auto'; check its spelling, or name the mech",
+        "gamma=1.0: .* nor an option of mechanism='auto'; .* name the mech",
     ),
-    "other options": (
+    (
         {"mechanism": "hellinger_exponential", "noise": "floored"},
         TypeError,
-        (
-            "noise='floored': .* nor an option of mechanism='hellinger_exponential'; its options"
-            " are sensitivity"
-        ),
+        "noise='floored': .* option of mechanism='hellinger_exponential'; its options are sensiti",
     ),
-    "scale beside a name": (
-        {"mechanism": "hellinger_exponential", "scale": 2.0},
-        TypeError,
-        "scale",
-    ),
-    "a bad option": (
+    ({"mechanism": "hellinger_exponential", "scale": 2.0}, TypeError, "scale"),
+    (
         {"mechanism": "smooth_hellinger_exponential", "gamma": -1.0},
         ValueError,
         "gamma=-1.0: must be finite and greater than 0",
     ),
-    "no bound": (
+    (
         {"mechanism": "hellinger_exponential", "sensitivity": "local", "size": 150},
         ValueError,
         "its privacy loss exceeds what is asked for at every scale",
     ),
-    "prior too short": (
-        {"prior": [1.0, 1.0]},
-        ValueError,
-        r"prior=\[1.0, 1.0\]: has shape \(2,\); must have 4 entries",
-    ),
-    "prior of zero": ({"prior": 0}, ValueError, "prior=0: every entry must be greater than 0"),
-    "prior of NaN": (
-        {"prior": math.nan},
-        ValueError,
-        "prior=nan: every entry must be greater than 0",
-    ),
-    "prior of infinity": (
-        {"prior": [1.0, 1.0, 1.0, math.inf]},
-        ValueError,
-        "every entry must be greater than 0",
-    ),
-    "no categories": (
-        {"categories": []},
-        ValueError,
-        r"categories=\[\]: must name at least one category",
-    ),
-    "categories repeated": (
-        {"categories": ["a", "a", "b", "c"]},
-        ValueError,
-        "must not repeat a label",
-    ),
-    "one category": (
-        {"categories": ["a"], "nulls": "a", "unknown": "a"},
-        ValueError,
-        r"categories=\['a'\]: needs at least two",
-    ),
-    "no policy for nulls": (
-        {"nulls": None},
-        ValueError,
-        r"nulls=None: column 'x' may hold nulls\. Pass nulls=",
-    ),
-    "no policy for others": (
-        {"categories": ["a"]},
-        ValueError,
-        "unknown=None: column 'x' of type Enum.*may hold values outside",
-    ),
-    "no size": (
-        {"size": None},
-        ValueError,
-        "size=None: under change-one neighbours the number of records is public; pass size=",
-    ),
-    "an unknown column": (
-        {"column": "y"},
-        ValueError,
-        "column='y': is not a column of the frame, which has 4",
-    ),
-    "no such type": (
-        {"column": "f"},
-        TypeError,
-        "column='f': has type Float64; must be Enum, String, Categorical, integer or Boolean",
-    ),
-}
+    ({"prior": [1.0, 1.0]}, ValueError, r"prior=\[1.0, 1.0\]: has shape \(2,\); must have 4 e"),
+    ({"prior": 0}, ValueError, f"prior=0: {POSITIVE}"),
+    ({"prior": math.nan}, ValueError, f"prior=nan: {POSITIVE}"),
+    ({"prior": [1.0, 1.0, 1.0, math.inf]}, ValueError, POSITIVE),
+    ({"categories": []}, ValueError, r"categories=\[\]: must name at least one category"),
+    ({"categories": ["a", "a", "b", "c"]}, ValueError, "must not repeat a label"),
+    ({"categories": ["a"], "nulls": "a", "unknown": "a"}, ValueError, "needs at least two"),
+    ({"nulls": None}, ValueError, r"nulls=None: column 'x' may hold nulls\. Pass nulls="),
+    ({"categories": ["a"]}, ValueError, "unknown=None: .* Enum.*may hold values outside"),
+    ({"size": None}, ValueError, "size=None: .*number of records is public; pass size="),
+    ({"column": "y"}, ValueError, "column='y': is not a column of the frame, which has 4"),
+    ({"column": "f"}, TypeError, "column='f': has type Float64; must be Enum, String"),
+]
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_refused_and_spends_nothing(name):
-    arguments, kind, message = REFUSED[name]
+@pytest.mark.parametrize(("arguments", "kind", "message"), REFUSED)
+def test_what_does_not_fit_is_refused_and_spends_nothing(arguments, kind, message):
     whole = context({"changes": 1}, split_evenly_over=1)
     query = whole.query()
     if arguments.get("column") == "f":
@@ -640,7 +569,6 @@ def test_a_wrong_size_is_found_when_counting():
 
 
 # --- privacy units that are refused
-
 UNITS_REFUSED = {
     "insert-delete": ({"contributions": 1, "ordered": True}, "InsertDeleteDistance"),
     "Hamming": ({"changes": 1, "ordered": True}, "InsertDeleteDistance|HammingDistance"),
@@ -742,8 +670,6 @@ def test_one_contribution_to_a_frame_of_public_length_counts_as_one_change():
 
 
 # --- the query object
-
-
 def test_resolve_gives_a_measurement_that_works_on_its_own():
     whole = context(split_evenly_over=1)
     measurement = ask(whole.query()).resolve()

@@ -11,11 +11,7 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.compatible import (
-    check_given_once,
-    check_releases,
-    number_of_records,
-)
+from opendp_bayes.inference.compatible import check_given_once, check_releases, number_of_records
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.merging import merged_places, neighbours
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
@@ -129,9 +125,7 @@ def test_values_of_axes_are_those_of_each_column() -> None:
         (MERGED, "drawn", [9, -1, 2**63], r"`int` <= 9223372036854775807 - at `\$\.drawn\[2\]`"),
     ],
 )
-def test_an_entry_that_is_not_the_first_is_looked_at(
-    release: ob.Release, path: str, value: Any, message: str
-) -> None:
+def test_an_entry_that_is_not_the_first_is_looked_at(release, path, value, message):
     with pytest.raises(ValueError, match=message):
         ob.Release.from_json(edited(release, path, value))
 
@@ -143,7 +137,6 @@ def test_labels_may_be_any_of_the_table_s_and_a_draw_any_integer_of_the_machine(
 
 
 # --- groups
-
 LOSS = ob.PrivacyLoss(epsilon=0.25, rho=0.03125, range=0.5)
 GROUPS = GroupedRelease(
     groups=("n", "m", "s"),
@@ -171,9 +164,7 @@ PUBLIC = replace(
         (GROUPS, "drawn", [3, 1, 0, -4, 7, 2**63], r"`int` <= .* - at `\$\.drawn\[5\]`"),
     ],
 )
-def test_every_group_is_looked_at(
-    release: GroupedRelease, path: str, value: Any, message: str
-) -> None:
+def test_every_group_is_looked_at(release, path, value, message):
     assert ob.Release.from_json(release.to_json()) == release
     with pytest.raises(ValueError, match=message):
         ob.Release.from_json(edited(release, path, value))
@@ -200,7 +191,6 @@ def test_groups_that_python_takes_for_equal_make_different_releases() -> None:
 
 
 # --- releases read together
-
 KNORM = ob.KNormParameters(2.0)
 FIRST = ob.Release((3, 5, 2), ("a", "b", "c"), (1.0, 2.0, 3.0), KNORM, guarantee(10))
 SECOND = replace(FIRST, drawn=(4, 5, 1))
@@ -296,8 +286,6 @@ def test_a_promise_of_nothing_keeps_the_public_number() -> None:
 
 
 # --- merges of more than two labels
-
-
 def test_every_label_is_merged_into_its_own_part() -> None:
     labels = ["a", "b", "c", "d", "e"]
     merge = {"z": ["b"], "y": ["e", "a"], "x": ["d"], "w": ["c"]}
@@ -334,8 +322,6 @@ def test_neighbours_hold_every_label_in_order(width: int) -> None:
 
 
 # --- texts
-
-
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf_16_is_told_in_either_order_of_bytes(encoding: str) -> None:
     text = ("\N{ZERO WIDTH NO-BREAK SPACE}" + TABLE.to_json()).encode(encoding)

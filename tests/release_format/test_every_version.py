@@ -109,8 +109,6 @@ def test_a_document_is_written_as_it_was(path: Path) -> None:
 
 
 # --- Every kind has a file
-
-
 def classes_with(method: str) -> set[str]:
     """Names of the classes in the package and its plugins that define a method, and are more than
     protocols of others.
@@ -201,8 +199,6 @@ def test_every_field_has_a_value_in_a_file() -> None:
 
 
 # --- Negative controls
-
-
 def test_what_is_said_otherwise_is_noticed() -> None:
     then = {"drawn": [1, 2], "estimates": [[0.25, 0.75]], "delta": 1e-7, "kept": None}
     assert agree({**then, "estimates": [[0.26, 0.74]], "new": 1}, then)
@@ -231,7 +227,6 @@ def test_a_kind_or_a_field_without_a_file_is_noticed() -> None:
 
 
 # --- Every field is read, and written as it was read
-
 READERS = {
     "opendp-bayes release": ob.Release.from_json,
     "opendp-bayes discovery": ob.DiscoveredRelease.from_json,

@@ -68,8 +68,6 @@ GROUPED = GroupedRelease(
 
 
 # --- the rule
-
-
 @pytest.mark.parametrize(("one", "other"), list(combinations(DIFFERENT, 2)))
 def test_labels_of_different_types_differ(one, other):
     assert not are_same(one, other)
@@ -119,8 +117,6 @@ def test_labels_that_read_alike():
 
 
 # --- where labels are counted
-
-
 def counts_of(frame, **arguments):
     count = ob.t.make_categorical_counts(
         dp.domain_of(frame, infer=True), dp.symmetric_distance(), **arguments
@@ -198,8 +194,6 @@ def test_questions_and_shares_have_texts_as_names():
 
 
 # --- where results are looked up
-
-
 def test_values_of_a_table_of_different_types_stay_apart():
     marginal = TABLE.posterior.marginal("region")
     assert [type(label) for label in marginal.categories] == [int, bool]

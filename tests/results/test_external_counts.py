@@ -219,8 +219,6 @@ def test_intervals_of_counts_hold_what_was_counted() -> None:
 
 
 # -- marginals of mbi ---------------------------------------------------------------------------
-
-
 def datavector() -> None:
     """Stand in for mbi's query of all cells, by its name."""
 
@@ -264,9 +262,7 @@ def test_cells_of_a_marginal_are_in_the_order_of_its_columns(clique: tuple[str, 
         ("gaussian_parameters", "rounded", 1 / 12),
     ],
 )
-def test_the_noise_is_as_wide_as_a_measurement_says(
-    mechanism: Any, noise: Any, added: float
-) -> None:
+def test_the_noise_is_as_wide_as_a_measurement_says(mechanism, noise, added):
     """And as rounding makes it."""
     drawn = np.arange(6) + (0.0 if noise == "discrete" else 0.25)
     measured = [Measurement(drawn, ("a", "b"), 3.0)]
@@ -427,8 +423,6 @@ def test_counts_that_were_clamped_are_noticed() -> None:
 
 
 # --- The noisy total as a level
-
-
 def listed(drawn: Any, scale: float, total: int, scale_of_total: float, a: float) -> Any:
     """Posterior means of two counts and of their sum, from a list of all counts below 60, at a
     concentration of the two.

@@ -264,7 +264,6 @@ def test_groups_are_by_the_columns_that_make_them():
 
 
 # --- Groups that are parts of one table
-
 PARTS = GroupedRelease(
     ("n", "s"),
     ((9, 1, 2), (2, 3, 4)),

@@ -92,9 +92,7 @@ def test_several_columns_make_tuples_and_several_others_a_table() -> None:
 
 @pytest.mark.parametrize("size", [None, 66])
 @pytest.mark.parametrize("columns", [of for n in (1, 2) for of in permutations("zyx", n)])
-def test_what_is_said_of_the_other_columns_stays_theirs(
-    columns: tuple[str, ...], size: int | None
-) -> None:
+def test_what_is_said_of_the_other_columns_stays_theirs(columns, size):
     said = {name: {"nulls": f"no {name}", "unknown": f"other {name}"} for name in "zyx"}
     three = ob.Release(
         tuple(range(12)),

@@ -23,8 +23,6 @@ pytestmark = pytest.mark.usefixtures("pictures")
 
 
 # --- JSON
-
-
 @pytest.mark.parametrize("release", [TABLE, SOME])
 def test_json_both_ways(release: ob.Release) -> None:
     document = json.loads(release.to_json())
@@ -72,8 +70,6 @@ def test_labels_of_different_types_are_different() -> None:
 
 
 # --- frames and tables
-
-
 def test_a_frame_has_a_column_for_each_variable() -> None:
     frame = TABLE.to_frame()
     assert frame.columns[:4] == ["region", "vote", "mean", "std"]
@@ -91,8 +87,6 @@ def test_a_sheet_has_a_column_for_each_variable() -> None:
 
 
 # --- pictures
-
-
 def rows_of(ax: plt.Axes) -> list[str]:
     return [label.get_text() for label in ax.get_yticklabels()]
 

@@ -52,8 +52,6 @@ def release(
 
 
 # --- the object
-
-
 @pytest.mark.parametrize(
     "field",
     [field.name for field in dataclasses.fields(Release)] + ["concentration", "counts", "size"],
@@ -94,13 +92,10 @@ def test_what_it_says_of_itself():
     assert repr(limited).endswith("measure='MaxDivergence', truncated=True, kept=''))")
     differ = "differ by whole identifiers, with at most 1 record changed among the rows kept."
     assert differ in " ".join(str(limited).split())
-    assert "differ by 1 record changed." in str(
-        dataclasses.replace(release(), guarantee=guarantee(5))
-    )
-    kept = dataclasses.replace(
-        release(), guarantee=guarantee(5, truncated=True, kept="the first row of each id")
-    )
-    assert repr(kept).endswith(", truncated=True, kept='the first row of each id'))")
+    whole = dataclasses.replace(release(), guarantee=guarantee(5))
+    assert "differ by 1 record changed." in str(whole)
+    kept = guarantee(5, truncated=True, kept="the first row of each id")
+    assert repr(kept).endswith(", truncated=True, kept='the first row of each id')")
 
 
 def test_json_has_the_rule_by_which_rows_were_kept_and_may_be_without():
@@ -121,20 +116,13 @@ def test_derived_values():
     assert made.concentration.tolist() == [3.5, 1.0, 4.0]
     assert (made.epsilon, made.delta, made.rho) == (0.5, 0.0, 0.0625)
     assert made.guarantee.relation == "change-one"
-    assert (
-        release(LaplaceParameters(4.0, total="private"), size=None).guarantee.relation
-        == "add/remove"
-    )
+    private = release(LaplaceParameters(4.0, total="private"), size=None)
+    assert private.guarantee.relation == "add/remove"
     loss = ob.PrivacyLoss(epsilon=3.0, rho=2.0, range=1.0, delta=0.1)
-    other = dataclasses.replace(
-        made, guarantee=PrivacyGuarantee(5, d_in=7, loss=loss, measure="other")
-    )
-    assert (other.d_in, other.loss, other.guarantee.measure, other.counts) == (
-        7,
-        loss,
-        "other",
-        made.counts,
-    )
+    stated = PrivacyGuarantee(5, d_in=7, loss=loss, measure="other")
+    other = dataclasses.replace(made, guarantee=stated)
+    assert (other.d_in, other.loss, other.guarantee.measure) == (7, loss, "other")
+    assert other.counts == made.counts
     assert made.d_in == 1
 
 
@@ -145,8 +133,6 @@ def test_concentration_cannot_change_the_release():
 
 
 # --- the plug-in posterior
-
-
 def test_plug_in_of_two_categories_is_the_beta_of_the_first():
     made = release(drawn=(7, 3), categories=("yes", "no"), prior=(1.0, 2.0), size=10)
     assert made.plug_in.dist.name == "beta"
@@ -165,8 +151,6 @@ def test_plug_in_of_more_categories_is_the_dirichlet():
 
 
 # --- the frame of results
-
-
 def test_the_frame_has_the_posterior_and_on_request_what_ignores_the_noise():
     made = release(LaplaceParameters(4.0), categories=("a", True, 7))
     frame = made.to_frame(0.8, plug_in=True)
@@ -204,8 +188,6 @@ def test_a_frame_needs_a_level_and_a_posterior():
 
 
 # --- JSON
-
-
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_json_both_ways(mechanism):
     made = release(mechanism)
@@ -217,12 +199,8 @@ def test_json_both_ways(mechanism):
 def test_an_infinite_loss_goes_through_json():
     made = release(HellingerExponential(2.0, "local"))
     assert made.epsilon == math.inf
-    document = json.loads(made.to_json())
-    assert (document["loss"]["epsilon"], document["loss"]["rho"], document["loss"]["range"]) == (
-        None,
-        None,
-        None,
-    )
+    document = json.loads(made.to_json())["loss"]
+    assert (document["epsilon"], document["rho"], document["range"]) == (None, None, None)
     assert Release.from_json(made.to_json()).loss == made.loss
 
 
@@ -302,14 +280,9 @@ def test_what_is_written_fits_the_schema(mechanism):
     ids=str,
 )
 def test_unusual_releases_fit_the_schema(changes):
-    SCHEMA.validate(
-        json.loads(
-            release(
-                LaplaceParameters(2.0, total="private"),
-                **{"loss": ob.PrivacyLoss(1.0, 1.0, 2.0), **changes},
-            ).to_json()
-        )
-    )
+    options = {"loss": ob.PrivacyLoss(1.0, 1.0, 2.0), **changes}
+    made = release(LaplaceParameters(2.0, total="private"), **options)
+    SCHEMA.validate(json.loads(made.to_json()))
 
 
 #: What the schema cannot say: fields that must agree with each other, and what only the mechanism
@@ -354,112 +327,55 @@ def changed(path, value):
     return json.dumps(document)
 
 
+SCALE, NOISE = "mechanism.parameters.scale", "mechanism.parameters.noise"
+INVALID = "text: is not a release in JSON: "
+FIELDS = ("format", "version", "drawn", "categories", "prior", "mechanism", "size", "d_in", "loss")
+PARAMETERS = "does not accept these parameters: "
 CORRUPTED = {
-    "another format": (
-        "format",
-        "opendp release",
-        r"Invalid enum value 'opendp release' - at `\$\.format`",
-    ),
-    "a later version": (
-        "version",
-        3,
-        "version=3: this package reads version 2, and a newer one wrote this; run `pip install",
-    ),
-    "no version": ("version", ..., "is not a release in JSON: .*missing required field `version`"),
-    "text version": (
-        "version",
-        "1",
-        r"is not a release in JSON: Expected `int`, got `str` - at `\$\.version`",
-    ),
-    "an extra field": ("posterior", [1], "is not a release in JSON: .*unknown field `posterior`"),
-    "an extra field of the loss": (
-        "loss.alpha",
-        1,
-        "is not a release in JSON: .*unknown field `alpha`",
-    ),
-    "an extra field of the mechanism": (
-        "mechanism.code",
-        "x",
-        "is not a release in JSON: .*unknown field `code`",
-    ),
-    "no draws": ("drawn", ..., "missing required field `drawn`"),
-    "no loss": ("loss", ..., "missing required field `loss`"),
-    "no delta": ("loss.delta", ..., "missing required field `delta`"),
+    "another format": ("format", "opendp release", r"'opendp release' - at `\$\.format`"),
+    "a later version": ("version", 3, "version=3: this package reads version 2, .*; run `pip ins"),
+    "text version": ("version", "1", r"Expected `int`, got `str` - at `\$\.version`"),
+    "an extra field": ("posterior", [1], f"{INVALID}.*unknown field `posterior`"),
+    "an extra field of the loss": ("loss.alpha", 1, f"{INVALID}.*unknown field `alpha`"),
+    "an extra field of the mechanism": ("mechanism.code", "x", f"{INVALID}.*unknown field `code`"),
+    **{
+        f"no {name}": (name, ..., f"{INVALID}.*missing required field `{name.split('.')[-1]}`")
+        for name in (*FIELDS, "measure", "loss.delta")
+    },
     "too few draws": ("drawn", [3, 2], r"drawn=\[3, 2\]: must be 3 integers"),
     "too many draws": ("drawn", [3, 0, 2, 0], "must be 3 integers"),
     "fraction of a draw": ("drawn", [3, 0.5, 2], r"Expected `int`, got `float` - at `\$\.drawn"),
     "a draw beyond any integer": ("drawn", [3, 0, 10**30], r"Expected `int` <= .*`\$\.drawn"),
     "a draw beyond the machine's": ("drawn", [3, 0, 2**63], r"Expected `int` <= .*`\$\.drawn"),
     "a draw as far below": ("drawn", [3, 0, -(2**63) - 1], r"Expected `int` >= .*`\$\.drawn"),
-    "no categories": ("categories", [], r"`array` of length >= 1 - at `\$\.categories`"),
+    "empty categories": ("categories", [], r"`array` of length >= 1 - at `\$\.categories`"),
     "one category": ("categories", ["a"], r"categories=\['a'\]: must be at least 2, or one of se"),
     "categories repeated": ("categories", ["a", "b", "a"], "must be all different"),
     "too few categories": ("categories", ["a", "b"], r"drawn=\[3, 0, 2\]: must be 2 integers"),
-    "null category": (
-        "categories",
-        ["a", "b", None],
-        r"is not a release in JSON: Expected .*got `null` - at `\$\.categories",
-    ),
+    "null category": ("categories", ["a", "b", None], r"got `null` - at `\$\.categories"),
     "prior too short": ("prior", [1.0, 1.0], r"prior=\[1.0, 1.0\]: must be 3 numbers"),
     "prior of zero": ("prior", [1.0, 0.0, 1.0], r"Expected `float` > 0\.0 - at `\$\.prior\[1\]`"),
-    "negative prior": ("prior", [1.0, -1.0, 1.0], r"Expected `float` > 0\.0 - at `\$\.prior"),
     "text prior": ("prior", "flat", r"Expected `array`, got `str` - at `\$\.prior`"),
     "a mechanism for a public size": ("size", None, "total='remainder': needs a public number"),
     "size of zero": ("size", 0, r"Expected `int` >= 1 - at `\$\.size`"),
     "size beyond the machine's": ("size", 2**63, r"Expected `int` <= .* - at `\$\.size`"),
     "fraction of a size": ("size", 4.5, r"Expected `int \| null`, got `float` - at `\$\.size`"),
-    "negative distance": ("d_in", -1, r"Expected `int` >= 1 - at `\$\.d_in`"),
-    "no distance": ("d_in", 0, r"Expected `int` >= 1 - at `\$\.d_in`"),
-    "negative loss": ("loss.epsilon", -0.5, r"Expected `float` >= 0\.0 - at `\$\.loss\.epsilon`"),
-    "negative rho": ("loss.rho", -0.5, r"Expected `float` >= 0\.0 - at `\$\.loss\.rho`"),
-    "negative range": ("loss.range", -0.5, r"Expected `float` >= 0\.0 - at `\$\.loss\.range`"),
-    "negative delta": ("loss.delta", -0.5, r"Expected `float` >= 0\.0 - at `\$\.loss\.delta`"),
+    "distance of 0": ("d_in", 0, r"Expected `int` >= 1 - at `\$\.d_in`"),
+    **{
+        f"negative {name}": (f"loss.{name}", -0.5, rf">= 0\.0 - at `\$\.loss\.{name}")
+        for name in ("epsilon", "rho", "range", "delta")
+    },
     "delta above 1": ("loss.delta", 1.5, r"Expected `float` <= 1\.0 - at `\$\.loss\.delta`"),
     "null delta": ("loss.delta", None, r"Expected `float`, got `null` - at `\$\.loss\.delta`"),
-    "unknown mechanism": (
-        "mechanism.name",
-        "os",
-        r"mechanism='os': is not built in.*call load_mechanism\('os'\) first",
-    ),
-    "bad scale": (
-        "mechanism.parameters.scale",
-        -1.0,
-        (
-            "mechanism: laplace_parameters does not accept these parameters: scale=-1.0: must be"
-            " finite"
-        ),
-    ),
-    "null scale": (
-        "mechanism.parameters.scale",
-        None,
-        "does not accept these parameters: scale=None: must be a number",
-    ),
-    "text scale": (
-        "mechanism.parameters.scale",
-        "2",
-        "does not accept these parameters: scale='2': must be a number",
-    ),
-    "no scale": ("mechanism.parameters.scale", ..., "does not accept these parameters: .*scale"),
-    "bad noise": (
-        "mechanism.parameters.noise",
-        "gaussian",
-        "does not accept these parameters: noise='gaussian': must be one of",
-    ),
-    "an extra parameter": (
-        "mechanism.parameters.gamma",
-        1.0,
-        "does not accept these parameters: .*gamma",
-    ),
-    "a parameter that is a list": (
-        "mechanism.parameters.scale",
-        [1.0],
-        r"is not a release in JSON: Expected .*got `array`",
-    ),
-    "mechanism as text": (
-        "mechanism",
-        "laplace_parameters",
-        r"Expected `object`, got `str` - at `\$\.mechanism`",
-    ),
+    "unknown mechanism": ("mechanism.name", "os", r"='os': .*call load_mechanism\('os'\) first"),
+    "bad scale": (SCALE, -1.0, f"laplace_parameters {PARAMETERS}scale=-1.0: must be finite"),
+    "null scale": (SCALE, None, f"{PARAMETERS}scale=None: must be a number"),
+    "text scale": (SCALE, "2", f"{PARAMETERS}scale='2': must be a number"),
+    "no scale": (SCALE, ..., f"{PARAMETERS}.*scale"),
+    "bad noise": (NOISE, "gaussian", f"{PARAMETERS}noise='gaussian': must be one of"),
+    "an extra parameter": ("mechanism.parameters.gamma", 1.0, f"{PARAMETERS}.*gamma"),
+    "a parameter that is a list": (SCALE, [1.0], f"{INVALID}Expected .*got `array`"),
+    "mechanism as text": ("mechanism", "laplace", r"Expected `object`, got .* `\$\.mechanism`"),
     "a rule as a number": ("kept", 2, r"Expected `str`, got `int` - at `\$\.kept`"),
     "measure as a number": ("measure", 3, r"Expected `str`, got `int` - at `\$\.measure`"),
 }
@@ -470,28 +386,6 @@ def test_a_corrupted_field_is_rejected_by_name(name):
     path, value, message = CORRUPTED[name]
     with pytest.raises(ValueError, match=message):
         Release.from_json(changed(path, value))
-
-
-@pytest.mark.parametrize(
-    "field",
-    [
-        "format",
-        "version",
-        "drawn",
-        "categories",
-        "prior",
-        "mechanism",
-        "size",
-        "d_in",
-        "loss",
-        "measure",
-    ],
-)
-def test_every_field_is_required(field):
-    with pytest.raises(
-        ValueError, match=f"text: is not a release in JSON: .*missing required field `{field}`"
-    ):
-        Release.from_json(changed(field, ...))
 
 
 @pytest.mark.parametrize(
@@ -537,8 +431,6 @@ def test_counts_are_the_projection_of_what_was_drawn(mechanism, drawn, counts):
 
 
 # --- copies
-
-
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickled], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("mechanism", [LaplaceParameters(2.0), HellingerExponential(0.5)], ids=str)
 def test_copies_are_equal_before_and_after_the_posterior_was_read(copied, mechanism):

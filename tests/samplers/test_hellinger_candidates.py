@@ -27,9 +27,7 @@ from opendp_bayes.mathematics.exponential.hellinger import (
     log_gamma_gap,
 )
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
-from opendp_bayes.mechanisms.exponential.posterior_exponential import (
-    exponent_error,
-)
+from opendp_bayes.mechanisms.exponential.posterior_exponential import exponent_error
 from opendp_bayes.samplers import uniform as sampling
 from opendp_bayes.samplers.exponential import hellinger_candidates as hellinger_sampler
 from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler, blocks, chords
@@ -61,8 +59,6 @@ def sampler(counts: Any, prior: Any, exponent: float) -> HellingerSampler:
 
 
 # The envelope.
-
-
 EXPONENTS = [1e-9, 0.1, 0.9, 2.0, 30.0, 1e3, 1e6, 1e12, 1e19]
 
 
@@ -149,8 +145,6 @@ def test_integer_weights_bound_the_weights(logs: Any) -> None:
 
 
 # Uniform variables of any magnitude.
-
-
 def test_log_uniforms() -> None:
     observed = Counter(np.ceil(-log_uniforms(100_000)).astype(int).tolist())
     law = {i: math.exp(1 - i) - math.exp(-i) for i in range(1, 40)}
@@ -183,8 +177,6 @@ def test_log_uniforms_are_resolved_however_small(monkeypatch: pytest.MonkeyPatch
 
 
 # Every proposal of small spaces.
-
-
 def all_proposals(state: HellingerSampler, outcomes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each term and each outcome: the exact probability of the proposal, from the integer
     tables, and the logarithm of its acceptance.
@@ -231,9 +223,7 @@ def realised_law(state: HellingerSampler, outcomes: np.ndarray) -> np.ndarray:
         ((0, 3, 0), (1e-100,) * 3, 50.0),
     ],
 )
-def test_the_law_of_all_proposals(
-    counts: oracles.Counts, prior: tuple[float, ...], exponent: float
-) -> None:
+def test_the_law_of_all_proposals(counts, prior, exponent):
     """No proposal has an acceptance above 1, each comes close to it somewhere, and together they
     have the law, within the certified error.
     """
@@ -251,9 +241,7 @@ def test_the_law_of_all_proposals(
 
 
 @pytest.mark.parametrize(("counts", "prior", "exponent"), some_of(CASES, 5))
-def test_the_estimate_of_the_normaliser(
-    counts: oracles.Counts, prior: tuple[float, ...], exponent: float
-) -> None:
+def test_the_estimate_of_the_normaliser(counts, prior, exponent):
     """Against the sum over all outcomes. With 2^17 proposals of which more than 2 % are accepted, 5
     standard errors are less than 10 %.
     """
@@ -316,15 +304,8 @@ def test_the_check_notices_what_is_broken(broken: str, monkeypatch: pytest.Monke
 
 
 # Samples.
-
-
 @pytest.mark.parametrize(("counts", "prior", "exponent"), some_of(CASES, 2))
-def test_samples(
-    counts: oracles.Counts,
-    prior: tuple[float, ...],
-    exponent: float,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_samples(counts, prior, exponent, monkeypatch):
     """The same number of draws is rejected under an exponent that is 30 % off, and a sampler that
     has lost its constant term is rejected.
     """
@@ -500,8 +481,6 @@ def test_a_release_that_ignores_the_data_is_uniform() -> None:
 
 
 # Input at the limits.
-
-
 LIMITS: dict[str, tuple[list[int], float, float]] = {
     "n = 1e12": ([10**12, 0], 1.0, 1e3),
     "n = 1e12, shared": ([10**11] * 10, 1.0, 1e4),
@@ -581,7 +560,7 @@ def test_draws_of_one_call_share_a_sampler(monkeypatch: pytest.MonkeyPatch) -> N
         HellingerSampler,
         "__init__",
         lambda self, *arguments: made.append(arguments[-1]) or init(self, *arguments),
-    )  # type: ignore[func-returns-value]
+    )
     for mechanism in (HellingerExponential(0.1), SmoothHellingerExponential(4.0)):
         made.clear()
         assert mechanism.sample([50, 30, 20], 1.0, draws=500).shape == (500, 3)
@@ -608,8 +587,6 @@ def test_randomness_comes_from_the_operating_system(monkeypatch: pytest.MonkeyPa
 
 
 # Margins, made so large that each shows.
-
-
 @pytest.mark.parametrize("exponent", [0.1, 2.0, 30.0, 1e3])
 def test_terms_have_their_margin(exponent: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sum of terms exceeds the weight by the margin at every divergence."""
@@ -618,12 +595,7 @@ def test_terms_have_their_margin(exponent: float, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(("counts", "prior", "exponent"), CASES[:6])
-def test_an_acceptance_has_a_margin_for_every_bound(
-    counts: oracles.Counts,
-    prior: tuple[float, ...],
-    exponent: float,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_acceptance_has_a_margin_for_every_bound(counts, prior, exponent, monkeypatch):
     """One of the terms, one of their integers, and one of the table of each category."""
     monkeypatch.setattr(hellinger_sampler, "MARGIN", 10.0)
     outcomes = np.array(oracles.data_sets(sum(counts), len(counts)))

@@ -84,8 +84,6 @@ def test_geometric(rate: Fraction) -> None:
 
 
 # Exact laws, by trying every answer of the random source.
-
-
 class QuestionError(Exception):
     """More randomness is asked for than the script holds; the argument is what may be answered."""
 
@@ -95,9 +93,7 @@ class StartsAgainError(Exception):
 
 
 @pytest.mark.parametrize(("numerator", "denominator"), [(0, 3), (1, 1), (1, 2), (2, 3), (3, 7)])
-def test_a_coin_is_exactly_exp(
-    numerator: int, denominator: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_coin_is_exactly_exp(numerator, denominator, monkeypatch):
     """Every answer to the first twelve questions; those that go on to another one are alike."""
 
     def toss(script: list[int]) -> tuple[bool | None, int]:
@@ -130,9 +126,7 @@ def test_a_coin_is_exactly_exp(
 
 
 @pytest.mark.parametrize("denominator", [2, 1 << 58], ids=["int64", "beyond int64"])
-def test_many_coins_are_tossed_until_each_fails(
-    denominator: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_coins_are_tossed_until_each_fails(denominator, monkeypatch):
     """Coin i fails at toss i + 1, so that every other one shows heads; 40 tosses of a coin in a
     row happen in no sample.
     """
@@ -207,9 +201,7 @@ def test_geometric_is_exact(rate: Fraction, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("draw", [discrete_laplace, floored_laplace])
-def test_noise_is_made_of_a_geometric_of_its_scale(
-    draw: Callable[[Fraction], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_noise_is_made_of_a_geometric_of_its_scale(draw, monkeypatch):
     """And of a fair sign: each outcome of the two has its place, once."""
     rates: list[Fraction] = []
     signs = iter([1, 0])
@@ -262,11 +254,7 @@ def test_geometrics_that_int64_does_not_hold() -> None:
         (discrete_laplaces, oracles.discrete_laplace_cell),
     ],
 )
-def test_many_laplaces(
-    draw: Callable[[Fraction, int], np.ndarray],
-    cell: Callable[[int, float], float],
-    scale: Fraction,
-) -> None:
+def test_many_laplaces(draw, cell, scale):
     observed = Counter(draw(scale, NUMBER).tolist())
     assert not oracles.rejects(observed, noise_law(cell, float(scale)))
     for factor in WRONG:
@@ -318,9 +306,7 @@ def test_uniform_below_bounds_of_their_own() -> None:
         6,
     ),
 )
-def test_laplace(
-    draw: Callable[[Fraction], int], cell: Callable[[int, float], float], scale: Fraction
-) -> None:
+def test_laplace(draw, cell, scale):
     observed = Counter(draw(scale) for _ in range(FEWER))
     assert not oracles.rejects(observed, noise_law(cell, float(scale)))
     for factor in WRONG:
@@ -503,9 +489,7 @@ def exact_law(sampler: ExactCategorical, monkeypatch: pytest.MonkeyPatch) -> lis
     ],
 )
 @pytest.mark.parametrize("head", [0, 1, 3])
-def test_the_law_of_a_draw_is_exactly_its_weights(
-    halves: tuple[int, ...], head: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_law_of_a_draw_is_exactly_its_weights(halves, head, monkeypatch):
     """With weights of 3 bits every answer of the random source can be tried; exponents are
     half-multiples of ln 2, some shifted.
     """
@@ -572,9 +556,7 @@ def test_a_statistical_check_has_its_false_alarm_rate() -> None:
 
 
 @pytest.mark.parametrize("below", [1, 2])
-def test_random_bits_of_a_number_below_its_bound_are_that_number(
-    below: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_random_bits_of_a_number_below_its_bound_are_that_number(below, monkeypatch):
     """Of bounds of every length, one more than a power of two: no bit of the words is lost."""
     bounds = np.array([(1 << bits) + 1 for bits in range(63)])
     numbers = bounds - below

@@ -27,11 +27,7 @@ def drawing(*numbers: int, monkeypatch: pytest.MonkeyPatch, bits: Sequence[int])
 def within(error: int, bits: int) -> tuple[int, list[int], list[int]]:
     """Sums in units of `2^-bits`, known to `error` units; nothing lies before the first."""
     exact = [end << (bits - 2) for end in ENDS]
-    return (
-        0,
-        [max(end - error, 0) for end in exact],
-        [0, *(end + error for end in exact[1:])],
-    )
+    return (0, [max(end - error, 0) for end in exact], [0, *(end + error for end in exact[1:])])
 
 
 @pytest.mark.parametrize("number", range(16))
@@ -44,9 +40,7 @@ def test_exact_sums(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ("numbers", "value"),
     [((3, 0), 0), ((3, 9), 0), ((4, 9), 1), ((3, 15, 0x80), 0), ((4, 0, 0x80), 1)],
 )
-def test_a_doubt_is_settled_by_further_bits(
-    numbers: tuple[int, ...], value: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_doubt_is_settled_by_further_bits(numbers, value, monkeypatch):
     """Next to the end of the first value 4 bits do not tell, nor do 8 where they are next to it."""
     drawing(*numbers, monkeypatch=monkeypatch, bits=[4, 4, 8])
     precisions = []

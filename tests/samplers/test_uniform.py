@@ -31,9 +31,7 @@ def test_words_are_those_of_the_operating_system(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("seeds", [[7, 7], [7, None]], ids=["in every call", "in the first"])
-def test_words_of_a_seed_are_noticed(
-    seeds: list[int | None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_of_a_seed_are_noticed(seeds, monkeypatch):
     """The negative control: a generator that is seeded once, or anew in every call."""
     generators = iter([np.random.default_rng(seed) for seed in seeds])
 
@@ -48,9 +46,7 @@ def test_words_of_a_seed_are_noticed(
     ("halving", "rest", "value"),
     [(1, 0, (1 + 2.0**-53) / 2), (1, 2**64 - 1, 1 - 2.0**-54), (4, 0, (1 + 2.0**-53) / 4 / 2)],
 )
-def test_a_number_is_in_the_middle_of_those_that_its_bits_leave(
-    halving: int, rest: int, value: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_number_is_in_the_middle_of_those_that_its_bits_leave(halving, rest, value, monkeypatch):
     """The bits of `rest` follow the first one, after so many zeros."""
     words = [halving, rest]
     monkeypatch.setattr(

@@ -73,11 +73,7 @@ def tables(size: int | None, seed: int = 0) -> dict[str, ob.Release]:
     }
 
 
-PARTS = {
-    "state": np.array([1, 2, 0])[STATES],
-    "county": np.arange(LEAVES),
-    "region": REGIONS,
-}
+PARTS = {"state": np.array([1, 2, 0])[STATES], "county": np.arange(LEAVES), "region": REGIONS}
 
 
 @pytest.fixture(scope="module", params=[900, None])
@@ -272,10 +268,7 @@ def place(laws: Any, true: int, one: int, rng: np.random.Generator) -> float:
 
 @pytest.mark.parametrize(
     ("trees", "size"),
-    [
-        (12, None),
-        *(pytest.param(*of, marks=pytest.mark.slow) for of in ((1000, 40), (1000, None))),
-    ],
+    [(12, None), *(pytest.param(*of, marks=pytest.mark.slow) for of in ((1000, 40), (1000, None)))],
 )
 def test_levels_are_calibrated(trees: int, size: int | None) -> None:
     """By simulation from the prior: places are uniform, by Kolmogorov-Smirnov tests."""
@@ -572,13 +565,11 @@ def test_a_second_look_is_not_a_second_row() -> None:
 
 def test_levels_are_given_by_name() -> None:
     with pytest.raises(TypeError, match="releases, parts: must be mappings"):
-        LevelsPosterior(ob.Release, PARTS)  # type: ignore[arg-type]
+        LevelsPosterior(ob.Release, PARTS)
 
 
 @pytest.mark.parametrize("most", [1, 30])
-def test_windows_that_widen_to_the_last_pass_have_laws(
-    most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_that_widen_to_the_last_pass_have_laws(most, monkeypatch):
     """After the last pass the laws are those of the windows; enough passes find the right ones."""
     drawn, law = np.array([20, 35, 0, 7, 90]), DiscreteLaplace(4.0)
     right = flat(5, drawn, law, None, 400)

@@ -24,7 +24,7 @@ def drawn(
     """The axes, where the variables are, and the colours of lines between two of them."""
     ax = plot_graph(variables, tables, None)
     boxes = [text for text in ax.texts if text.get_bbox_patch() is not None]
-    places = {box.get_text().replace("\n", " "): np.array(box.xy) for box in boxes}  # type: ignore[attr-defined]
+    places = {box.get_text().replace("\n", " "): np.array(box.xy) for box in boxes}
     joined = {}
     for line in ax.lines:
         ends = np.column_stack(line.get_data())

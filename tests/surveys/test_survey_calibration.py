@@ -99,9 +99,7 @@ def test_the_truth_is_anywhere_among_the_draws() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [DiscreteGaussian(4.0), DiscreteLaplace(3.0)])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_truth_is_anywhere_among_the_draws_in_many_runs(
-    shape: str, noise: IntegerNoise
-) -> None:
+def test_the_truth_is_anywhere_among_the_draws_in_many_runs(shape, noise):
     found, narrow = places(shape, 200, noise, 2, narrowed=0.4)
     assert least_probability(found) > oracles.FALSE_ALARM
     assert least_probability(narrow) < oracles.FALSE_ALARM

@@ -66,8 +66,6 @@ def path(levels: tuple[int, ...] = (2, 3, 3, 2), size: int = 400, scale: float =
 
 
 # What was measured.
-
-
 def dense(
     effects: Any, levels: tuple[int, ...], pairs: Any, logs: Any, y: Any, std: float, n: int
 ) -> Any:
@@ -125,9 +123,7 @@ def test_effects_are_where_the_objective_is_level_and_strengths_where_theirs_is(
     assert blocks[3:] == list(found)
 
 
-def test_two_looks_at_a_table_are_one_with_less_noise_and_cells_without_noise_are_left_out() -> (
-    None
-):
+def test_two_looks_at_a_table_are_one_with_less_noise_and_cells_without_noise_are_left_out():
     levels, y = (2, 2), np.array([90, 10, 20, 80])
     once = measured_effects(levels, (look((0, 1), y, DiscreteGaussian(5.0 / 2**0.5)),), 200)
     twice = measured_effects(levels, (look((0, 1), y, DiscreteGaussian(5.0)),) * 2, 200)
@@ -185,8 +181,6 @@ def test_the_centre_of_strengths_is_learned(logs: tuple[float, ...]) -> None:
 
 
 # What is drawn.
-
-
 def test_interactions_are_of_the_pairs_that_no_clique_holds() -> None:
     model = path()
     assert open_pairs(model) == [(0, 2), (0, 3), (1, 3)]
@@ -227,8 +221,6 @@ def test_variables_of_one_level_have_no_interactions() -> None:
 
 
 # The joint law.
-
-
 def test_fitted_weights_have_the_tables_and_keep_the_interaction() -> None:
     """Given the middle variable, the odds ratio of the outer two is that of the interaction alone:
     what has a clique's table changes no such ratio.
@@ -347,8 +339,6 @@ def test_many_cells_are_drawn_and_give_about_the_same(monkeypatch: pytest.Monkey
 
 
 # Records.
-
-
 def every_matching(tables: dict[Any, Any], interaction: Any) -> dict[Any, float]:
     """Probabilities of sets of records of a path of three variables, by listing how the second
     table's records follow those of the first.
@@ -472,8 +462,6 @@ def test_many_exchanged_records_have_the_shares_of_the_fit() -> None:
 
 
 # The posterior.
-
-
 @lru_cache
 def survey(interactions: bool, size: int | None = 400) -> SurveyPosterior:
     model = path()

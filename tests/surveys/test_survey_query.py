@@ -63,8 +63,6 @@ LAPLACE = "laplace_parameters"
 
 
 # --- what it costs
-
-
 @pytest.mark.parametrize(
     ("loss", "size"),
     [
@@ -130,7 +128,6 @@ def test_the_composition_is_checked_against_the_budget(monkeypatch):
 
 
 # --- what it promises: all releases of all neighbours of small frames
-
 SMALL = [(vote, age, "north") for vote in VOTE for age in AGE]
 STEPS = 6
 
@@ -235,8 +232,6 @@ def test_the_noise_of_questions_is_independent():
 
 
 # --- what comes back
-
-
 def test_a_survey_gives_what_single_queries_give():
     """With almost no noise: the counts of the frame, in the order and of the kinds asked for."""
     answers = ob.survey(
@@ -316,8 +311,6 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
 
 
 # --- refusals
-
-
 @pytest.mark.parametrize(
     ("asked", "share", "message"),
     [

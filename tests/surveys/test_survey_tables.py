@@ -171,9 +171,7 @@ def test_moves_on_tables_apart_are_made_in_one_call(size: int | None, calls: int
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_moves_on_one_table_in_one_call_are_noticed(
-    apart: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_moves_on_one_table_in_one_call_are_noticed(apart, monkeypatch):
     if not apart:
         monkeypatch.setattr(MovedSet, "meets", lambda *_: False)
     model, rng = row_of_tables(600), np.random.default_rng(2)
@@ -188,7 +186,7 @@ def test_moves_on_one_table_in_one_call_are_noticed(
 def test_another_prior_or_noise_is_noticed() -> None:
     survey, drawn = case("path", 6, seed=1)
     draws = draw(model_of(survey, drawn), 1000, np.random.default_rng(7))
-    wider = tuple(replace(noise, scale=1.3 * noise.scale) for noise in survey.noise)  # type: ignore[type-var]
+    wider = tuple(replace(noise, scale=1.3 * noise.scale) for noise in survey.noise)
     for other in (replace(survey, concentration=2 * CONCENTRATION), replace(survey, noise=wider)):
         assert max(map(abs, deviations(other, drawn, draws))) > 1.5 * FARTHEST
     assert max(map(abs, deviations(survey, drawn, draws))) < FARTHEST

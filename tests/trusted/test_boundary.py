@@ -38,7 +38,6 @@ PRIVATE = "row-4711-diagnosis"
 PURE = dp.max_divergence()
 
 # --- what reaches the analyst, in an interpreter of its own
-
 PROGRAM = """
 import dataclasses, itertools, json, sys, traceback
 from typing import ClassVar
@@ -191,8 +190,6 @@ def test_an_interrupted_privacy_map_leaves_the_interpreter_alive(place, kind):
 
 
 # --- guarded
-
-
 def failing(error):
     def callback(_):
         raise error
@@ -304,7 +301,6 @@ def test_guarded_passes_results_and_public_messages():
 
 
 # --- members that are none
-
 BITS = pl.LazyFrame({"x": [True, False, True, True]})
 
 
@@ -362,8 +358,6 @@ def test_wrong_counts_give_a_public_message(value):
 
 
 # --- feature flags
-
-
 def context():
     return dp.Context.compositor(
         data=BITS,
@@ -416,7 +410,6 @@ def test_both_missing_features_are_named():
 
 
 # --- maps
-
 MAPS = {
     "NaN": (
         lambda d: (math.nan if d == 2 else float(d),),
@@ -552,8 +545,6 @@ def test_descriptor_of_names_what_is_needed():
 
 
 # --- warnings, in several threads
-
-
 def test_warnings_of_overlapping_callbacks_are_not_shown() -> None:
     """The first that ends leaves the other silent, and the second leaves the process as it was."""
     started, entered, left = threading.Event(), threading.Event(), threading.Event()
@@ -611,7 +602,7 @@ def test_warnings_are_neither_shown_nor_raised_in_many_threads() -> None:
     for action in ("always", "error"):
         results: list[float] = []
         with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter(action)  # type: ignore[arg-type]
+            warnings.simplefilter(action)
             threads = [threading.Thread(target=work) for _ in range(8)]
             for thread in threads:
                 thread.start()

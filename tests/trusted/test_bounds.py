@@ -243,7 +243,6 @@ def test_counts_of_a_public_number_rise_and_fall_no_further(unit: str, question:
 
 
 # --- Plans and spellings
-
 PAGE_OF_TEN = [Bound(by=["page"], per_group=1, num_groups=10)]
 TWENTY = [chr(97 + at) for at in range(20)]
 LOG = pl.LazyFrame(
@@ -388,7 +387,6 @@ def test_a_chain_by_hand_takes_the_number_of_records() -> None:
 
 
 # --- OpenDP's own counts
-
 KEYS = {"page": ["a", "b", "c"], "day": ["x", "y"]}
 LOSSES: tuple[dict[str, float], ...] = (
     {"rho": 0.3},

@@ -100,7 +100,7 @@ def test_under_a_public_number_every_record_is_counted() -> None:
 def test_what_was_checked_stays_as_it_is() -> None:
     """An index that somebody made wrong afterwards would fail for some records only."""
     index, values = np.array([0, 1, 2]), ["yes", "no"]
-    axis = Axis("vote", "text", values, 2, 2)  # type: ignore[arg-type]
+    axis = Axis("vote", "text", values, 2, 2)
     made = Cells((axis,), index, SPACE)
     index[2], values[0] = 99, "no"
     assert (made.index.tolist(), axis.values) == ([0, 1, 2], ("yes", "no"))
@@ -180,9 +180,7 @@ def test_columns_are_looked_for_by_every_way_to_count(way: int) -> None:
         (pl.Struct({CANARY: pl.Int8()}), "other"),
     ],
 )
-def test_what_is_known_of_a_column_has_no_label_but_what_an_enum_declares(
-    dtype: pl.DataType, kind: str
-) -> None:
+def test_what_is_known_of_a_column_has_no_label_but_what_an_enum_declares(dtype, kind):
     known = kind_of(dtype)
     assert known.kind == kind
     assert known.declared == ((CANARY,) if dtype == pl.Enum else None)

@@ -99,226 +99,90 @@ def test_the_file_of_a_frame_in_memory_lives_as_long_as_its_context(tmp_path, mo
     assert not path.exists()
 
 
-MANY = 2**31 - 1
-#: What is given to `opened`, the error, and the whole message.
-MESSAGES = {
-    "ε = 0": (
-        {"loss": dp.loss_of(epsilon=0.0)},
+MANY = f"must be between 1 and {2**31 - 1}"
+POSITIVE, DELTA = "must be finite and greater than 0", "must be at least 0 and below 1"
+FRAME = "must be a LazyFrame or a DataFrame of polars"
+UNITS_REFUSED = [
+    ({"contributions": 0}, ValueError, f"contributions=0: {MANY}"),
+    ({"changes": 0}, ValueError, f"changes=0: {MANY}"),
+    ({"contributions": -1}, ValueError, f"contributions=-1: {MANY}"),
+    ({"changes": 2**31}, ValueError, f"changes={2**31}: {MANY}"),
+    ({"contributions": True}, TypeError, "contributions=True: must be a whole number, not bool"),
+    ({"contributions": 1.5}, TypeError, "contributions=1.5: must be a whole number, not float"),
+    (
+        {"contributions": [Bound(per_group=3), Bound(by=["g"], num_groups=0)]},
         ValueError,
-        "epsilon=0.0: must be finite and greater than 0.",
+        f"contributions: Bound.num_groups=0: {MANY}",
     ),
-    "ε = inf": (
-        {"loss": dp.loss_of(epsilon=math.inf)},
+    ({"contributions": [3]}, TypeError, "contributions: 3 must be a number or a dp.polars.Bound"),
+    ({"l1": 2.0}, ValueError, "privacy_unit=L1Distance(f64): must be dp.unit_of(contributions"),
+    (
+        {"contributions": 1, "identifier": "person"},
         ValueError,
-        "epsilon=inf: must be finite and greater than 0.",
+        "privacy_unit: identifier='person' is not a column of the frame",
     ),
-    "ε = nan": (
-        {"loss": dp.loss_of(epsilon=math.nan)},
-        ValueError,
-        "epsilon=nan: must be finite and greater than 0.",
-    ),
-    "ε < 0": (
-        {"loss": dp.loss_of(epsilon=-1.0)},
-        ValueError,
-        "epsilon=-1.0: must be finite and greater than 0.",
-    ),
-    "ε = True": (
-        {"loss": dp.loss_of(epsilon=True)},
-        TypeError,
-        "epsilon=True: must be a number, not bool.",
-    ),
-    "ρ = 0": (
-        {"loss": dp.loss_of(rho=0.0)},
-        ValueError,
-        "rho=0.0: must be finite and greater than 0.",
-    ),
-    "ε = 0 with δ": (
-        {"loss": dp.loss_of(epsilon=0.0, delta=1e-6)},
-        ValueError,
-        "epsilon=0.0: must be finite and greater than 0.",
-    ),
-    "δ = 1": (
-        {"loss": dp.loss_of(epsilon=1.0, delta=1.0)},
-        ValueError,
-        "delta=1.0: must be at least 0 and below 1.",
-    ),
-    "δ < 0": (
-        {"loss": dp.loss_of(epsilon=1.0, delta=-1e-6)},
-        ValueError,
-        "delta=-1e-06: must be at least 0 and below 1.",
-    ),
-    "δ = nan": (
-        {"loss": dp.loss_of(rho=1.0, delta=math.nan)},
-        ValueError,
-        "delta=nan: must be at least 0 and below 1.",
-    ),
-    "δ = True": (
-        {"loss": dp.loss_of(epsilon=1.0, delta=True)},
-        TypeError,
-        "delta=True: must be a number, not bool.",
-    ),
-    "a number for a loss": (
-        {"loss": 1.0},
-        TypeError,
-        "privacy_loss=1.0: must be what OpenDP makes, as in dp.loss_of(epsilon=1.0).",
-    ),
-    "another measure": (
+]
+LOSSES_REFUSED = [
+    ({"epsilon": 0.0}, ValueError, f"epsilon=0.0: {POSITIVE}"),
+    ({"epsilon": math.inf}, ValueError, f"epsilon=inf: {POSITIVE}"),
+    ({"epsilon": math.nan}, ValueError, f"epsilon=nan: {POSITIVE}"),
+    ({"epsilon": -1.0}, ValueError, f"epsilon=-1.0: {POSITIVE}"),
+    ({"epsilon": True}, TypeError, "epsilon=True: must be a number, not bool"),
+    ({"rho": 0.0}, ValueError, f"rho=0.0: {POSITIVE}"),
+    ({"epsilon": 0.0, "delta": 1e-6}, ValueError, f"epsilon=0.0: {POSITIVE}"),
+    ({"epsilon": 1.0, "delta": 1.0}, ValueError, f"delta=1.0: {DELTA}"),
+    ({"epsilon": 1.0, "delta": -1e-6}, ValueError, f"delta=-1e-06: {DELTA}"),
+    ({"rho": 1.0, "delta": math.nan}, ValueError, f"delta=nan: {DELTA}"),
+    ({"epsilon": 1.0, "delta": True}, TypeError, "delta=True: must be a number, not bool"),
+]
+#: What is given to `opened`, the error, and how its message begins.
+REFUSED = [
+    *(({"unit": dp.unit_of(**unit)}, *error) for unit, *error in UNITS_REFUSED),
+    *(({"loss": dp.loss_of(**loss)}, *error) for loss, *error in LOSSES_REFUSED),
+    ({"loss": 1.0}, TypeError, "privacy_loss=1.0: must be what OpenDP makes"),
+    (
         {"loss": (dp.renyi_divergence(), 1.0)},
         ValueError,
-        "privacy_loss=RenyiDivergence: must be dp.loss_of(epsilon=...) or dp.loss_of(rho=...), each"
-        " with or without delta=.",
+        "privacy_loss=RenyiDivergence: must be dp.loss_of(epsilon",
     ),
-    "no contributions": (
-        {"unit": dp.unit_of(contributions=0)},
-        ValueError,
-        f"contributions=0: must be between 1 and {MANY}.",
-    ),
-    "no changes": (
-        {"unit": dp.unit_of(changes=0)},
-        ValueError,
-        f"changes=0: must be between 1 and {MANY}.",
-    ),
-    "fewer than none": (
-        {"unit": dp.unit_of(contributions=-1)},
-        ValueError,
-        f"contributions=-1: must be between 1 and {MANY}.",
-    ),
-    "too many": (
-        {"unit": dp.unit_of(changes=MANY + 1)},
-        ValueError,
-        f"changes={MANY + 1}: must be between 1 and {MANY}.",
-    ),
-    "contributions = True": (
-        {"unit": dp.unit_of(contributions=True)},
-        TypeError,
-        "contributions=True: must be a whole number, not bool.",
-    ),
-    "a fraction": (
-        {"unit": dp.unit_of(contributions=1.5)},
-        TypeError,
-        "contributions=1.5: must be a whole number, not float.",
-    ),
-    "a Bound of 0": (
-        {"unit": dp.unit_of(contributions=[Bound(per_group=3), Bound(by=["g"], num_groups=0)])},
-        ValueError,
-        f"contributions: Bound.num_groups=0: must be between 1 and {MANY}.",
-    ),
-    "no Bound": (
-        {"unit": dp.unit_of(contributions=[3])},
-        TypeError,
-        "contributions: 3 must be a number or a dp.polars.Bound.",
-    ),
-    "a number for a unit": (
-        {"unit": 1},
-        TypeError,
-        "privacy_unit=1: must be what OpenDP makes, as in dp.unit_of(contributions=1).",
-    ),
-    "a unit of something else": (
-        {"unit": dp.unit_of(l1=2.0)},
-        ValueError,
-        "privacy_unit=L1Distance(f64): must be dp.unit_of(contributions=...) or"
-        " dp.unit_of(changes=...).",
-    ),
-    "nobody's column": (
-        {"unit": dp.unit_of(contributions=1, identifier="person")},
-        ValueError,
-        "privacy_unit: identifier='person' is not a column of the frame, which has 3; its schema"
-        " names them.",
-    ),
-    "no queries": (
-        {"split_evenly_over": 0},
-        ValueError,
-        "split_evenly_over=0: must be between 1 and 1e+12 queries.",
-    ),
-    "split_evenly_over = True": (
-        {"split_evenly_over": True},
-        TypeError,
-        "split_evenly_over=True: must be a whole number, not bool.",
-    ),
-    "no weights": (
-        {"split_by_weights": []},
-        TypeError,
-        "split_by_weights=[]: must be a sequence of numbers, one for each query.",
-    ),
-    "a text as a weight": (
-        {"split_by_weights": "12"},
-        TypeError,
-        "split_by_weights='12': must be a sequence of numbers, one for each query.",
-    ),
-    "no margins": (
-        {"margins": [{"by": []}]},
-        TypeError,
-        "margins=<list>: must be a sequence of dp.polars.Margin.",
-    ),
-    "a weight of 0": (
-        {"split_by_weights": [1, 0]},
-        ValueError,
-        "split_by_weights[1]=0: must be finite and greater than 0.",
-    ),
-    "both": (
-        {"split_evenly_over": 2, "split_by_weights": [1, 1]},
-        ValueError,
-        "Cannot specify both `split_evenly_over` and `split_by_weights`",
-    ),
-    "a mapping": (
-        {"frame": {"vote": ["a"]}},
-        TypeError,
-        "data=dict: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
-        " or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
-    ),
-    "a path": (
-        {"frame": "votes.csv"},
-        ValueError,
-        "data=votes.csv: is not a file; check the path.",
-    ),
-    "a frame of an engine": (
+    ({"unit": 1}, TypeError, "privacy_unit=1: must be what OpenDP makes"),
+    ({"split_evenly_over": 0}, ValueError, "split_evenly_over=0: must be between 1 and 1e+12"),
+    ({"split_evenly_over": True}, TypeError, "split_evenly_over=True: must be a whole number"),
+    ({"split_by_weights": []}, TypeError, "split_by_weights=[]: must be a sequence of numbers"),
+    ({"split_by_weights": "12"}, TypeError, "split_by_weights='12': must be a sequence of numbers"),
+    ({"margins": [{"by": []}]}, TypeError, "margins=<list>: must be a sequence of dp.polars.Marg"),
+    ({"split_by_weights": [1, 0]}, ValueError, f"split_by_weights[1]=0: {POSITIVE}"),
+    ({"split_evenly_over": 2, "split_by_weights": [1, 1]}, ValueError, "Cannot specify both"),
+    ({"frame": {"vote": ["a"]}}, TypeError, f"data=dict: {FRAME}"),
+    ({"frame": "votes.csv"}, ValueError, "data=votes.csv: is not a file"),
+    (
         {"frame": duckdb.sql("SELECT 'a' AS vote")},
         TypeError,
-        "data=duckdb.DuckDBPyRelation: is a frame of an engine; open what"
-        " `opendp_bayes_engines.columns(frame, [...])` writes of it (pip install"
-        " opendp-bayes-engines).",
+        "data=duckdb.DuckDBPyRelation: is a frame of an engine; open what `opendp_bayes_engines.",
     ),
-    "two columns of one name": (
+    (
         {"frame": pd.DataFrame([["a secret", "b"]], columns=["a secret", "a secret"])},
         ValueError,
-        "data=pandas.DataFrame: two columns have one name; rename them.",
+        "data=pandas.DataFrame: two columns have one name",
     ),
-    "a Series": (
-        {"frame": DATA["vote"]},
-        TypeError,
-        "data=polars.Series: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
-        " or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
-    ),
-    "a batch of Arrow": (
-        {"frame": DATA.to_arrow().to_batches()[0]},
-        TypeError,
-        "data=pyarrow.RecordBatch: must be a LazyFrame or a DataFrame of polars, a DataFrame of"
-        " pandas or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
-    ),
-    "nothing": (
-        {"frame": None},
-        TypeError,
-        "data=NoneType: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or a"
-        " table of pyarrow.",
-    ),
-    "a value that does not fit": (
+    ({"frame": DATA["vote"]}, TypeError, f"data=polars.Series: {FRAME}"),
+    ({"frame": DATA.to_arrow().to_batches()[0]}, TypeError, f"data=pyarrow.RecordBatch: {FRAME}"),
+    ({"frame": None}, TypeError, f"data=NoneType: {FRAME}"),
+    (
         {"frame": pd.DataFrame({"vote": pd.Categorical([5, "a secret"])})},
         RuntimeError,
-        "data=pandas.DataFrame: making its columns those of polars failed. The cause is withheld,"
-        " because it may show a value, or a name that is somebody's record; convert it yourself,"
-        " and pass the frame of polars.",
+        "data=pandas.DataFrame: making its columns those of polars failed",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("name", MESSAGES)
-def test_the_message_of(name):
-    arguments, kind, message = MESSAGES[name]
-    with pytest.raises(kind) as caught:
+@pytest.mark.parametrize(("arguments", "error", "message"), REFUSED)
+def test_what_does_not_fit_is_refused_and_no_value_is_shown(arguments, error, message):
+    with pytest.raises(error) as caught:
         opened(**arguments)
-    assert str(caught.value) == message
+    assert str(caught.value).startswith(message)
     assert caught.value.__cause__ is None
-    assert "a secret" not in str(caught.value.__context__)
+    assert "a secret" not in f"{caught.value} {caught.value.__context__}"
 
 
 @pytest.mark.parametrize(
@@ -381,21 +245,12 @@ def test_without_narwhals_it_says_what_to_install(monkeypatch):
     opened(DATA, split_evenly_over=1).query()
 
 
-QUERIES = {
-    "inf": ({"epsilon": math.inf}, ValueError, "epsilon=inf: must be at least 0 and finite."),
-    "nan": ({"epsilon": math.nan}, ValueError, "epsilon=nan: must be at least 0 and finite."),
-    "negative": ({"epsilon": -0.5}, ValueError, "epsilon=-0.5: must be at least 0 and finite."),
-    "True": ({"epsilon": True}, TypeError, "epsilon=True: must be a number, not bool."),
-}
-
-
-@pytest.mark.parametrize("name", QUERIES)
-def test_the_message_of_a_query(name):
-    given, kind, message = QUERIES[name]
+@pytest.mark.parametrize("epsilon", [math.inf, math.nan, -0.5, True])
+def test_a_query_takes_a_number_that_is_finite_and_not_negative(epsilon):
     context = opened()
-    with pytest.raises(kind) as caught:
-        context.query(**given)
-    assert str(caught.value) == message
+    kind, constraint = (TypeError, "a number") if epsilon is True else (ValueError, "at least 0")
+    with pytest.raises(kind, match=f"epsilon={epsilon}: must be {constraint}"):
+        context.query(epsilon=epsilon)
     assert context.current_privacy_loss() == 0.0
 
 
@@ -414,23 +269,15 @@ def test_a_divided_budget_that_is_spent():
         context.query(epsilon=0.5)
     for _ in range(2):
         ob.posterior(context.query(), **TEXT).release()
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message follows
+    with pytest.raises(ValueError, match=r"divided for 2 .*\(0\.5, 0\.5\), .*_over=3"):
         context.query()
-    assert str(caught.value) == (
-        "query: the budget of the Context, which was divided for 2 queries (0.5, 0.5), is spent;"
-        " no further query is possible. Keep the releases that were made, or divide the next"
-        " Context's budget by more queries, as in split_evenly_over=3."
-    )
 
 
 def test_a_query_whose_share_another_release_took_says_so_and_spends_nothing():
     context = opened(split_by_weights=[9, 1])
     first, second = (ob.posterior(context.query(), **TEXT) for _ in range(2))
     first.release()
-    message = (
-        r"query: its privacy loss 0\.8\d+ exceeds the share of .* next, 0\.09\d+: .* ask again,"
-    )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"loss 0\.8\d+ exceeds .* next, 0\.09\d+: .* ask again"):
         second.release()
     assert len(context.current_privacy_loss()) == 1
     assert ob.posterior(context.query(), **TEXT).release().epsilon < 0.11
@@ -438,17 +285,13 @@ def test_a_query_whose_share_another_release_took_says_so_and_spends_nothing():
 
 def test_a_refusal_says_what_is_left_and_spends_nothing():
     context = opened()
-    ob.posterior(context.query(epsilon=0.75), **TEXT).release()
+    ask, loss = lambda epsilon: ob.posterior(context.query(epsilon=epsilon), **TEXT).release(), 0.75
+    ask(loss)
     for _ in range(2):
-        with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message follows
-            ob.posterior(context.query(epsilon=0.5), **TEXT).release()
-        assert str(caught.value) == (
-            "query: its privacy loss 0.5 exceeds what is left of the Context's budget: 1.0, less"
-            " 0.75 already spent, where OpenDP rounds the sum up. Nothing was released or spent;"
-            " ask for less, at most about 0.25."
-        )
-        assert context.current_privacy_loss() == 0.75
-    assert ob.posterior(context.query(epsilon=0.25), **TEXT).release().epsilon == 0.25
+        with pytest.raises(ValueError, match=r"loss 0\.5 .*: 1\.0, less 0\.75 .* about 0\.25\."):
+            ask(0.5)
+        assert context.current_privacy_loss() == loss
+    assert ask(0.25).epsilon == 0.25
 
 
 def own_data(**changes):

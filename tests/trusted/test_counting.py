@@ -39,7 +39,6 @@ def counting(metric, dtype=ABC, **arguments):
 
 
 # --- values
-
 TYPES = {
     "Enum": (ABC, None, ["a", "b", "c"]),
     "Enum in part and reordered": (ABC, ["c", "a"], ["a", "b", "c"]),
@@ -112,7 +111,6 @@ def test_count_vector_feeds_opendp_s_own_laplace():
 
 
 # --- metrics
-
 IDENTIFIER = pl.col("x")
 UNORDERED = "must be symmetric_distance"
 UNLIMITED = "a person may own any number of records"
@@ -146,8 +144,6 @@ def test_metrics_outside_the_whitelist_are_refused_by_name(name, size):
 
 
 # --- stability maps
-
-
 @pytest.mark.parametrize("d_in", [0, 1, 2, 7, 1000])
 def test_plain_metrics_keep_the_distance(d_in):
     assert counting(SYMMETRIC).map(d_in) == d_in
@@ -223,7 +219,6 @@ def test_change_one_after_a_plan_is_halved_while_the_length_is_public():
     assert identity.map(1) == [Bound(by=[], per_group=2)]
     assert [counts.map(d_in) for d_in in (0, 1, 2, 5)] == [0, 1, 2, 5]
     assert repr(counts.output_metric) == "CountsDistance(change-one)"
-
     filtered = dp.t.make_stable_lazyframe(
         domain(), CHANGE_ONE, frame_of([]).filter(pl.col("x") != "b"), MO=MO
     )
@@ -233,7 +228,6 @@ def test_change_one_after_a_plan_is_halved_while_the_length_is_public():
 
 
 # --- stability maps against every neighbour of small frames
-
 VALUES = ["a", "b", None, "zz"]
 SMALL = {n: list(product(VALUES, repeat=n)) for n in range(4)}
 
@@ -367,7 +361,6 @@ def test_truncation_by_identifier_holds_for_every_person_of_small_frames(unit, r
 
 
 # --- the number of records
-
 SIZES = {
     "change-one needs one": (
         CHANGE_ONE,
@@ -412,8 +405,6 @@ def test_a_public_length_in_a_margin_makes_neighbours_change_one():
 
 
 # --- other arguments
-
-
 def test_other_bad_input():
     with pytest.raises(ValueError, match=r"column='y': .*not a column .* 1"):
         ob.t.make_categorical_counts(domain(), SYMMETRIC, column="y", **POLICY)
@@ -436,7 +427,6 @@ def test_other_bad_input():
 
 
 # --- users' plans
-
 DATA = pl.LazyFrame(
     {"s": ["a", "b", None, "zz", "a"], "i": [1, 2, 3, None, 1], "id": [1, 1, 2, 2, 3]}
 )

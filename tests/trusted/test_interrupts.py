@@ -50,8 +50,6 @@ def strike() -> None:
 
 
 # --- the two blocks
-
-
 def test_an_interrupt_waits_for_the_end_of_the_block() -> None:
     done = False
     with pytest.raises(KeyboardInterrupt), deferred_interrupts():
@@ -209,8 +207,6 @@ def test_the_handler_of_polars_stays() -> None:
 
 
 # --- releases
-
-
 def context(releases: int = 2, delta: float = 0.0) -> Any:
     return dp.Context.compositor(
         data=VOTES,
@@ -220,9 +216,7 @@ def context(releases: int = 2, delta: float = 0.0) -> Any:
     )
 
 
-def test_an_interrupt_while_counting_stops_the_release_and_is_paid_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interrupt_while_counting_stops_the_release_and_is_paid_for(monkeypatch):
     """It may come after a failure, which nobody is to have for nothing. The handler of polars
     stops the scan and calls Python's: here it is `collect` that does both.
     """
@@ -244,9 +238,7 @@ def test_an_interrupt_while_counting_stops_the_release_and_is_paid_for(
 @pytest.mark.parametrize("taken", ["default", "own"])
 @pytest.mark.parametrize("when", ["before", "while"])
 @pytest.mark.parametrize("asked", ["categories", "discover"])
-def test_counting_stops_at_once_where_the_handler_raises(
-    taken: str, when: str, asked: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counting_stops_at_once_where_the_handler_raises(taken, when, asked, monkeypatch):
     """As in an engine, whose own handler asks Python's; one that only takes note of Ctrl-C has its
     release.
     """
@@ -322,9 +314,7 @@ def test_an_interrupt_stops_a_scan_of_polars() -> None:
     assert result.stdout == "KeyboardInterrupt [1.0] True\n", result.stderr
 
 
-def test_an_interrupt_after_the_counting_carries_the_release(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interrupt_after_the_counting_carries_the_release(monkeypatch):
     whole = context()
     mechanism = ob.LaplaceParameters(2.0, "floored", "private")
     query = ob.posterior(whole.query(), "vote", nulls="a", mechanism=mechanism)
@@ -345,9 +335,7 @@ def test_an_interrupt_after_the_counting_carries_the_release(
 
 
 @pytest.mark.parametrize("call", ["resolve", "release"])
-def test_an_interrupt_waits_for_the_search_for_a_scale_and_nothing_is_debited(
-    call: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_waits_for_the_search_for_a_scale_and_nothing_is_debited(call, monkeypatch):
     whole = context()
     query = ob.posterior(whole.query(), "vote", nulls="a", mechanism="laplace_parameters")
     fit, reached = query._bound.fit, []
@@ -355,7 +343,7 @@ def test_an_interrupt_waits_for_the_search_for_a_scale_and_nothing_is_debited(
     def search(loss: Any) -> Any:
         strike()
         reached.append("the rest of the search")
-        return fit(loss)  # type: ignore[operator]
+        return fit(loss)
 
     monkeypatch.setattr(query, "_asked", replace(query._bound, fit=search))
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -392,9 +380,7 @@ def test_what_an_interrupt_has_debited_uses_its_share(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("asking", ["one question", "a survey"])
-def test_an_interrupt_waits_for_the_measurement(
-    asking: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_waits_for_the_measurement(asking, monkeypatch):
     """OpenDP is never left in the middle of making one."""
     questions = {"votes": {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}}
     query: Any = (
@@ -438,9 +424,7 @@ QUESTION = {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}
     ],
     ids=["posterior", "survey", "summary", "repr", "summary of a survey"],
 )
-def test_an_interrupt_waits_for_what_a_query_asks_of_opendp(
-    place: Any, name: str, call: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_waits_for_what_a_query_asks_of_opendp(place, name, call, monkeypatch):
     reached, original = [], getattr(place, name)
 
     def interrupted(*arguments: Any, **options: Any) -> Any:
@@ -455,7 +439,6 @@ def test_an_interrupt_waits_for_what_a_query_asks_of_opendp(
 
 
 # --- in a process of their own
-
 IN_THE_GLUE = """
 import signal, sys
 sys.modules["sklearn"] = None  # the prelude would load it, which takes a second
@@ -501,9 +484,7 @@ except KeyboardInterrupt as error:
         pytest.param(False, "counted", "", marks=pytest.mark.slow),
     ],
 )
-def test_an_interrupt_between_opendp_and_a_callback(
-    protected: bool, when: str, raised: str
-) -> None:
+def test_an_interrupt_between_opendp_and_a_callback(protected, when, raised):
     """Before all callbacks, of which the one that counts does not begin, and after it. The control
     shows that without the protection it does end the interpreter.
     """

@@ -17,9 +17,7 @@ from scipy import stats
 import opendp_bayes as ob
 from opendp_bayes.accounting.losses import delta_from_bounds, delta_from_rho, loss_of
 from opendp_bayes.mechanisms import HellingerExponential, integer_noise, knorm_parameters
-from opendp_bayes.mechanisms.exponential import (
-    posterior_exponential as exponential,
-)
+from opendp_bayes.mechanisms.exponential import posterior_exponential as exponential
 from opendp_bayes.mechanisms.exponential.posterior_exponential import score_change
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted import measurements, measurements as drawing
@@ -43,71 +41,43 @@ def posterior(size=SIZE, prior=PRIOR):
     ) >> ob.t.then_dirichlet_multinomial(prior=prior)
 
 
-# constructor, its mechanism, the number of records
+def laplace(**options):
+    return ob.m.then_laplace_parameters, options
+
+
+def of_law(kind, *arguments, **options):
+    return kind(1.5, *arguments, **options), SIZE
+
+
+HELLINGER, SMOOTH = ob.mechanisms.HellingerExponential, ob.mechanisms.SmoothHellingerExponential
+then_hellinger, then_smooth = (
+    ob.m.then_hellinger_exponential,
+    ob.m.then_smooth_hellinger_exponential,
+)
+LAPLACE = ob.LaplaceParameters
+# constructor, its options, its mechanism, the number of records
 CONSTRUCTORS = {
-    "laplace": (
-        ob.m.then_laplace_parameters,
-        {},
-        ob.LaplaceParameters(1.5, "discrete", "remainder"),
-        SIZE,
-    ),
-    "laplace bounded": (
-        ob.m.then_laplace_parameters,
-        {"total": "bounded"},
-        ob.LaplaceParameters(1.5, "discrete", "bounded"),
-        SIZE,
-    ),
-    "laplace floored": (
-        ob.m.then_laplace_parameters,
-        {"noise": "floored"},
-        ob.LaplaceParameters(1.5, "floored", "remainder"),
-        SIZE,
-    ),
-    "laplace private": (
-        ob.m.then_laplace_parameters,
-        {},
-        ob.LaplaceParameters(1.5, "discrete", "private"),
-        None,
-    ),
+    "laplace": (*laplace(), LAPLACE(1.5, "discrete", "remainder"), SIZE),
+    "laplace bounded": (*laplace(total="bounded"), LAPLACE(1.5, "discrete", "bounded"), SIZE),
+    "laplace floored": (*laplace(noise="floored"), LAPLACE(1.5, "floored", "remainder"), SIZE),
+    "laplace private": (*laplace(), LAPLACE(1.5, "discrete", "private"), None),
     "laplace private, public n": (
-        ob.m.then_laplace_parameters,
-        {"total": "private"},
-        ob.LaplaceParameters(1.5, "discrete", "private"),
+        *laplace(total="private"),
+        LAPLACE(1.5, "discrete", "private"),
         SIZE,
     ),
     "laplace private floored": (
-        ob.m.then_laplace_parameters,
-        {"noise": "floored"},
-        ob.LaplaceParameters(1.5, "floored", "private"),
+        *laplace(noise="floored"),
+        LAPLACE(1.5, "floored", "private"),
         None,
     ),
     "K-norm": (ob.m.then_knorm_parameters, {}, ob.KNormParameters(1.5), SIZE),
     "permute-and-flip": (ob.m.then_permute_and_flip, {}, ob.mechanisms.PermuteAndFlip(1.5), SIZE),
-    "EHD": (ob.m.then_hellinger_exponential, {}, ob.mechanisms.HellingerExponential(1.5), SIZE),
-    "EHDL": (
-        ob.m.then_hellinger_exponential,
-        {"sensitivity": "local"},
-        ob.mechanisms.HellingerExponential(1.5, "local"),
-        SIZE,
-    ),
-    "EHDS": (
-        ob.m.then_smooth_hellinger_exponential,
-        {},
-        ob.mechanisms.SmoothHellingerExponential(1.5),
-        SIZE,
-    ),
-    "EHDS gamma": (
-        ob.m.then_smooth_hellinger_exponential,
-        {"gamma": 0.2},
-        ob.mechanisms.SmoothHellingerExponential(1.5, gamma=0.2),
-        SIZE,
-    ),
-    "beta": (
-        ob.m.then_smooth_hellinger_exponential,
-        {"beta": 0.1},
-        ob.mechanisms.SmoothHellingerExponential(1.5, beta=0.1),
-        SIZE,
-    ),
+    "EHD": (then_hellinger, {}, *of_law(HELLINGER)),
+    "EHDL": (then_hellinger, {"sensitivity": "local"}, *of_law(HELLINGER, "local")),
+    "EHDS": (then_smooth, {}, *of_law(SMOOTH)),
+    "EHDS gamma": (then_smooth, {"gamma": 0.2}, *of_law(SMOOTH, gamma=0.2)),
+    "beta": (then_smooth, {"beta": 0.1}, *of_law(SMOOTH, beta=0.1)),
 }
 MEASURES = {
     "pure": (PURE, lambda loss: loss.epsilon),
@@ -158,14 +128,7 @@ def test_a_release_carries_its_model_and_its_loss(name):
     assert (released.d_in, released.guarantee.measure) == (1, "MaxDivergence")
     assert len(released.counts) == 3
     assert all(type(count) is int and count >= 0 for count in released.counts)
-    if isinstance(
-        mechanism,
-        (
-            ob.mechanisms.HellingerExponential,
-            ob.mechanisms.PermuteAndFlip,
-            ob.mechanisms.SmoothHellingerExponential,
-        ),
-    ):
+    if isinstance(mechanism, (HELLINGER, ob.mechanisms.PermuteAndFlip, SMOOTH)):
         assert sum(released.counts) == size
 
 
@@ -280,186 +243,43 @@ def test_delta_buys_something():
 def test_unsupported_measures_are_refused_by_name(name, measure):
     then, options, _, size = CONSTRUCTORS[name]
     written = repr(measure).replace("(", r"\(").replace(")", r"\)")
-    with pytest.raises(
-        ValueError,
-        match=(
-            rf"output_measure={written}: must be one of MaxDivergence, ZeroConcentratedDivergence,"
-            r" Approximate"
-        ),
-    ):
+    with pytest.raises(ValueError, match=rf"output_measure={written}: must be one of MaxDiv"):
         posterior(size) >> then(measure, 1.0, **options)
 
 
-BAD = {
-    "zero scale": (
-        ob.m.then_laplace_parameters,
-        (PURE, 0.0),
-        {},
-        ValueError,
-        "scale=0.0: must be finite and greater than 0",
-    ),
-    "negative scale": (
-        ob.m.then_hellinger_exponential,
-        (PURE, -1.0),
-        {},
-        ValueError,
-        "scale=-1.0: must be finite and greater than 0",
-    ),
-    "NaN scale": (
-        ob.m.then_smooth_hellinger_exponential,
-        (PURE, math.nan),
-        {},
-        ValueError,
-        "scale=nan: must be finite and greater than 0",
-    ),
-    "infinite scale": (
-        ob.m.then_laplace_parameters,
-        (PURE, math.inf),
-        {},
-        ValueError,
-        "scale=inf: must be finite and greater than 0",
-    ),
-    "tiny scale": (
-        ob.m.then_laplace_parameters,
-        (PURE, 1e-300),
-        {},
-        ValueError,
-        r"scale=1e-300: must be between",
-    ),
-    "huge scale": (
-        ob.m.then_laplace_parameters,
-        (PURE, 1e300),
-        {},
-        ValueError,
-        r"scale=1e\+300: must be between",
-    ),
-    "text scale": (
-        ob.m.then_laplace_parameters,
-        (PURE, "1"),
-        {},
-        TypeError,
-        "scale='1': must be a number, not str",
-    ),
-    "bool scale": (
-        ob.m.then_laplace_parameters,
-        (PURE, True),
-        {},
-        TypeError,
-        "scale=True: must be a number, not bool",
-    ),
-    "noise": (
-        ob.m.then_laplace_parameters,
-        (PURE, 1.0),
-        {"noise": "gaussian"},
-        ValueError,
-        "noise='gaussian': must be one of 'discrete', 'floored'",
-    ),
-    "total": (
-        ob.m.then_laplace_parameters,
-        (PURE, 1.0),
-        {"total": "all"},
-        ValueError,
-        "total='all': must be one of 'remainder', 'truncated', 'bounded', 'private'",
-    ),
-    "sensitivity": (
-        ob.m.then_hellinger_exponential,
-        (PURE, 1.0),
-        {"sensitivity": "x"},
-        ValueError,
-        "sensitivity='x': must be one of 'global', 'local'",
-    ),
-    "accounting": (
-        ob.m.then_hellinger_exponential,
-        (PURE, 1.0),
-        {"accounting": "?"},
-        ValueError,
-        r"accounting='\?': must be one of",
-    ),
-    "accounting of EHDS": (
-        ob.m.then_smooth_hellinger_exponential,
-        (PURE, 1.0),
-        {"accounting": "?"},
-        ValueError,
-        r"accounting='\?': must be one of",
-    ),
-    "gamma": (
-        ob.m.then_smooth_hellinger_exponential,
-        (PURE, 1.0),
-        {"gamma": 0},
-        ValueError,
-        "gamma=0: must be finite and greater than 0",
-    ),
-    "beta": (
-        ob.m.then_smooth_hellinger_exponential,
-        (PURE, 1.0),
-        {"beta": -1},
-        ValueError,
-        "beta=-1: must be finite and greater than 0",
-    ),
-    "both": (
-        ob.m.then_smooth_hellinger_exponential,
-        (PURE, 1.0),
-        {"gamma": 1, "beta": 1},
-        ValueError,
-        "gamma=1, beta=1: give at most one",
-    ),
-    "delta under pure": (
-        ob.m.then_smooth_hellinger_exponential,
-        (PURE, 1.0),
-        {"delta": 0.1},
-        ValueError,
-        "delta=0.1: must be 0, or below 1 under",
-    ),
-    "delta under zCDP": (
-        ob.m.then_smooth_hellinger_exponential,
-        (APPROX_ZCDP, 1.0),
-        {"delta": 0.1},
-        ValueError,
-        "delta=0.1: must be 0, or below 1",
-    ),
-    "delta of 1": (
-        ob.m.then_smooth_hellinger_exponential,
-        (APPROX, 1.0),
-        {"delta": 1.0},
-        ValueError,
-        "delta=1.0: must be at least 0 and below 1",
-    ),
-    "negative delta": (
-        ob.m.then_smooth_hellinger_exponential,
-        (APPROX, 1.0),
-        {"delta": -0.1},
-        ValueError,
-        "delta=-0.1: must be at least 0 and below 1",
-    ),
-    "NaN delta": (
-        ob.m.then_smooth_hellinger_exponential,
-        (APPROX, 1.0),
-        {"delta": math.nan},
-        ValueError,
-        "delta=nan: must be at least 0 and below 1",
-    ),
-    "not a mechanism": (
-        ob.m.then_mechanism,
-        (PURE, "laplace"),
-        {},
-        TypeError,
-        "mechanism='laplace': must be a mechanism value",
-    ),
-    "a mechanism class": (
-        ob.m.then_mechanism,
-        (PURE, ob.LaplaceParameters),
-        {},
-        TypeError,
-        "must be a mechanism value, such as",
-    ),
-}
+POSITIVE, DELTA = "must be finite and greater than 0", "must be at least 0 and below 1"
+then_laplace = ob.m.then_laplace_parameters
+BAD = [
+    (then_laplace(PURE, 0.0), ValueError, f"scale=0.0: {POSITIVE}"),
+    (then_hellinger(PURE, -1.0), ValueError, f"scale=-1.0: {POSITIVE}"),
+    (then_smooth(PURE, math.nan), ValueError, f"scale=nan: {POSITIVE}"),
+    (then_laplace(PURE, math.inf), ValueError, f"scale=inf: {POSITIVE}"),
+    (then_laplace(PURE, 1e-300), ValueError, "scale=1e-300: must be between"),
+    (then_laplace(PURE, 1e300), ValueError, r"scale=1e\+300: must be between"),
+    (then_laplace(PURE, "1"), TypeError, "scale='1': must be a number, not str"),
+    (then_laplace(PURE, True), TypeError, "scale=True: must be a number, not bool"),
+    (then_laplace(PURE, 1.0, noise="gaussian"), ValueError, "noise='gaussian': .*'floored'"),
+    (then_laplace(PURE, 1.0, total="all"), ValueError, "total='all': .*'bounded', 'private'"),
+    (then_hellinger(PURE, 1.0, sensitivity="x"), ValueError, "sensitivity='x': .*'local'"),
+    (then_hellinger(PURE, 1.0, accounting="?"), ValueError, r"accounting='\?': must be one of"),
+    (then_smooth(PURE, 1.0, accounting="?"), ValueError, r"accounting='\?': must be one of"),
+    (then_smooth(PURE, 1.0, gamma=0), ValueError, f"gamma=0: {POSITIVE}"),
+    (then_smooth(PURE, 1.0, beta=-1), ValueError, f"beta=-1: {POSITIVE}"),
+    (then_smooth(PURE, 1.0, gamma=1, beta=1), ValueError, "gamma=1, beta=1: give at most one"),
+    (then_smooth(PURE, 1.0, delta=0.1), ValueError, "delta=0.1: must be 0, or below 1 under"),
+    (then_smooth(APPROX_ZCDP, 1.0, delta=0.1), ValueError, "delta=0.1: must be 0, or below 1"),
+    (then_smooth(APPROX, 1.0, delta=1.0), ValueError, f"delta=1.0: {DELTA}"),
+    (then_smooth(APPROX, 1.0, delta=-0.1), ValueError, f"delta=-0.1: {DELTA}"),
+    (then_smooth(APPROX, 1.0, delta=math.nan), ValueError, f"delta=nan: {DELTA}"),
+    (ob.m.then_mechanism(PURE, "laplace"), TypeError, "mechanism='laplace': must be a mechanism v"),
+    (ob.m.then_mechanism(PURE, LAPLACE), TypeError, "must be a mechanism value, such as"),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_refused_at_construction(name):
-    then, arguments, options, kind, message = BAD[name]
-    with pytest.raises(kind, match=message):
-        posterior() >> then(*arguments, **options)
+@pytest.mark.parametrize(("then", "error", "message"), BAD)
+def test_bad_input_is_refused_at_construction(then, error, message):
+    with pytest.raises(error, match=message):
+        posterior() >> then
 
 
 def test_mechanisms_that_need_a_public_size_are_refused_without_one():
@@ -468,13 +288,9 @@ def test_mechanisms_that_need_a_public_size_are_refused_without_one():
             posterior(None) >> then(PURE, 1.0)
     with pytest.raises(ValueError, match=r"total='remainder': .*public number"):
         posterior(None) >> ob.m.then_laplace_parameters(PURE, 1.0, total="remainder")
-    with pytest.raises(
-        ValueError,
-        match=r"input_metric=CountsDistance\(add/remove\): .*belongs to",
-    ):
-        ob.m.make_laplace_parameters(
-            posterior().output_domain, posterior(None).output_metric, PURE, 1.0
-        )
+    make = ob.m.make_laplace_parameters
+    with pytest.raises(ValueError, match=r"input_metric=CountsDistance\(add/remove\): .*belongs"):
+        make(posterior().output_domain, posterior(None).output_metric, PURE, 1.0)
 
 
 def test_composition_with_opendp_s_laplace():
@@ -515,8 +331,6 @@ def test_opendp_s_own_casts_take_our_measurements():
 
 
 # --- what the samplers are given -------------------------------------------------------------
-
-
 class Spy:
     """Calls the function in its place and keeps the arguments and the results."""
 
@@ -594,7 +408,6 @@ def test_k_norm_and_floored_noise_have_the_scale_of_the_map(monkeypatch):
 
 
 # --- the law of OpenDP's noise against ours
-
 DRAWS = 4_000
 FALSE_ALARM = 1e-6  # of one chi-square test of a correct sampler
 SMALLEST_CELL = 10  # expected count; rarer outcomes are pooled into one cell
@@ -685,8 +498,6 @@ def test_discrete_laplace_without_a_public_size_is_clamped_at_zero_only():
 
 
 # --- mechanisms of others
-
-
 @dataclass(frozen=True)
 class Uniform:
     """Ignores the data: every count is the same."""
@@ -782,13 +593,9 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
             return sample
 
     space = PosteriorSpace(("a", "b"), 3, (1.0, 1.0))
-    measurement = ob.m.make_mechanism(
-        space.domain, space.metric, dp.max_divergence(), Careless(1.0)
-    )
-    with pytest.raises(
-        OpenDPException,
-        match=r"non-negative integers of shape \(draws, k\)",
-    ):
+    make = ob.m.make_mechanism
+    measurement = make(space.domain, space.metric, dp.max_divergence(), Careless(1.0))
+    with pytest.raises(OpenDPException, match=r"non-negative integers of shape \(draws, k\)"):
         measurement(np.array([2.0, 3.0]))
 
 

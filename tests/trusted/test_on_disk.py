@@ -195,7 +195,6 @@ def test_a_release_after_the_block_says_what_to_do_and_is_paid_for(group):
 
 
 # --- memory
-
 MEMORY = """
 import gc, sys
 import numpy as np, opendp.prelude as dp, polars as pl, opendp_bayes as ob

@@ -81,9 +81,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 3), *VALUES), min_size=1, max_size=8)
 @pytest.mark.parametrize(("unit", "plan"), UNITS)
 @given(rows=ROWS)
 @settings(deadline=None, max_examples=4)
-def test_counts_and_distances_are_those_of_each_question_alone(
-    unit: Any, plan: Any, rows: list[Row]
-) -> None:
+def test_counts_and_distances_are_those_of_each_question_alone(unit, plan, rows):
     counts, distances, survey = at_once(rows, unit, plan)
     data = asked(rows, unit, plan)[1]
     for asked_alone, own, distance in zip(
@@ -96,9 +94,7 @@ def test_counts_and_distances_are_those_of_each_question_alone(
 @pytest.mark.parametrize(("unit", "plan"), UNITS[3:6])
 @given(rows=ROWS, more=st.lists(st.tuples(st.just(9), VALUES[0], VALUES[1]), max_size=5))
 @settings(deadline=None, max_examples=4)
-def test_one_identifier_more_moves_every_count_by_no_more_than_is_stated(
-    unit: Any, plan: Any, rows: list[Row], more: list[Row]
-) -> None:
+def test_one_identifier_more_moves_every_count_by_no_more_than_is_stated(unit, plan, rows, more):
     """One identifier more is half of a change, and one of its contributions."""
     before, distances, _ = at_once(rows, unit, plan)
     after, _, _ = at_once([*rows, *more], unit, plan)

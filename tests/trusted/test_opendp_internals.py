@@ -67,8 +67,6 @@ def test_what_is_touched_is_noticed() -> None:
 
 
 # --- What each was in the version that is accepted
-
-
 def context_of(**split: Any) -> dp.Context:
     return dp.Context.compositor(
         data=pl.LazyFrame({"vote": ["yes", "no"], "age": [30, None]}),

@@ -54,18 +54,14 @@ def release(mechanism: Any) -> Any:
 
 
 @pytest.mark.parametrize("mechanism", EXPONENTIAL, ids=repr)
-def test_an_exponential_mechanism_waits_once_a_release(
-    mechanism: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exponential_mechanism_waits_once_a_release(mechanism, monkeypatch):
     clock = Clock(monkeypatch)
     assert sum(release(mechanism).counts) == 6
     assert clock.slept == [LEAST], "on this clock its own time is none"
 
 
 @pytest.mark.parametrize("mechanism", NOISE, ids=repr)
-def test_noise_on_the_counts_waits_for_nothing(
-    mechanism: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_noise_on_the_counts_waits_for_nothing(mechanism, monkeypatch):
     clock = Clock(monkeypatch)
     release(mechanism)
     assert clock.slept == []
@@ -86,9 +82,7 @@ def test_a_mechanism_that_states_no_law_waits_too(monkeypatch: pytest.MonkeyPatc
     ("takes", "until"),
     [(0.0, 1), (0.001, 1), (LEAST, 1), (0.251, 2), (0.8, 4), (1.1, 8), (20.0, 128), (32.001, 256)],
 )
-def test_it_ends_at_a_quarter_of_a_second_doubled_as_often_as_it_takes(
-    takes: float, until: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_ends_at_a_quarter_of_a_second_doubled_as_often_as_it_takes(takes, until, monkeypatch):
     """Of a draw that takes so long, whatever was drawn."""
     clock = Clock(monkeypatch)
 

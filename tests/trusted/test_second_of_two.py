@@ -47,8 +47,6 @@ def query(frame: Any = None, loss: dict[str, float] | None = None, **unit: Any) 
 
 
 # --- buckets
-
-
 def categorical_column(
     column: str, dtype: pl.DataType, *, nullable: bool, **policy: Any
 ) -> LabelledColumn:
@@ -118,9 +116,7 @@ def test_whether_a_column_may_hold_nulls_is_asked_of_each(nullable: str) -> None
 @pytest.mark.parametrize(
     ("invariant", "public"), [(None, False), ("keys", False), ("lengths", True)]
 )
-def test_the_number_of_records_is_public_where_the_lengths_are(
-    invariant: Any, public: bool
-) -> None:
+def test_the_number_of_records_is_public_where_the_lengths_are(invariant, public):
     """And not where a margin says no more than that there is one group of all records."""
     margin = dp.polars.Margin(by=[], max_length=50, invariant=invariant)
     domain = dp.with_margin(dp.domain_of(FRAME.lazy(), infer=True), margin)
@@ -132,8 +128,6 @@ def test_the_number_of_records_is_public_where_the_lengths_are(
 
 
 # --- bounds and maps
-
-
 def test_bounds_of_one_grouping_that_are_said_twice_count_as_the_smaller() -> None:
     """In either order, and each of the two limits by itself."""
     by = ["town"]
@@ -175,8 +169,6 @@ def test_elements_of_a_vector_that_change_are_as_many_records(metric: Any) -> No
 
 
 # --- questions
-
-
 def test_questions_of_as_many_categories_are_each_counted() -> None:
     """In one pass: two of three categories, in another order than their columns, and one of two."""
     survey = ob.survey(query(), {"year": YEAR, "sex": SEX, "town": TOWN}).release()
@@ -321,8 +313,6 @@ def test_levels_keep_a_new_label_of_either_kind() -> None:
 
 
 # --- frames and Contexts
-
-
 def test_an_identifier_of_several_columns_needs_all_of_them() -> None:
     metric, _ = dp.unit_of(contributions=1, identifier=pl.col("a") + pl.col("b"))
     check_identifier(metric, ["b", "a", "c"])

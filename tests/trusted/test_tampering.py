@@ -126,13 +126,11 @@ def test_neither_map_nor_draws_change(name: str) -> None:
     release = measurement(CONCENTRATION)
     assert release.counts == COUNTS
     before = promised(measurement)
-
     assert tamper(release) >= 12
     assert tamper(own) >= 1
     assert tamper(measurement) >= 1
     assert tamper(chain) >= 1
     assert own != PRECISE[name]() != release.mechanism, "the control: these did change"
-
     assert promised(measurement) == before
     again = measurement(CONCENTRATION)
     assert again.counts == COUNTS

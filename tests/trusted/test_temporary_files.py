@@ -82,9 +82,7 @@ def test_a_path_is_never_that_of_another_file() -> None:
 
 
 @pytest.mark.usefixtures("_named")
-def test_one_that_cannot_be_made_leaves_nothing(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_cannot_be_made_leaves_nothing(temporary, monkeypatch):
     def full(*_: object, **__: object) -> None:
         raise OSError("full")
 
@@ -134,9 +132,7 @@ raise SystemExit(3)
 
 
 @pytest.mark.parametrize("forks", [False, hasattr(os, "fork")])
-def test_it_goes_with_the_process_that_made_it_and_with_no_child(
-    temporary: Path, forks: bool
-) -> None:
+def test_it_goes_with_the_process_that_made_it_and_with_no_child(temporary, forks):
     program = PROGRAM.format(forks=forks)
     environment = {**os.environ, "TMPDIR": str(temporary)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, cwd=ROOT, check=False)

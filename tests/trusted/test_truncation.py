@@ -170,9 +170,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("source", "keep"), KEPT)
-def test_every_question_and_release_counts_the_same_rows(
-    source: Any, keep: Any, tmp_path: Path
-) -> None:
+def test_every_question_and_release_counts_the_same_rows(source, keep, tmp_path):
     data = source(tmp_path)
     of = opened(data, 3)
     surveys = [
@@ -205,9 +203,7 @@ DRAWN = {in_memory, in_parquet, in_files, joined}
     "source",
     [pytest.param(source, marks=[pytest.mark.slow] * (source not in DRAWN)) for source in SOURCES],
 )
-def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(
-    source: Any, tmp_path: Path
-) -> None:
+def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(source, tmp_path):
     """Of 8000 rows drawn twice some are others, surely."""
     of = opened(source(tmp_path), 3)
     surveys = [ob.survey(of.query().truncate_per_group(2), LEVELS).release() for _ in range(2)]
@@ -305,9 +301,7 @@ def test_an_order_that_nobody_limited_by_is_not_accepted() -> None:
         require_order(FRAME.lazy().filter(C("age") > 3))
 
 
-def test_one_record_more_moves_rows_of_others_where_order_is_not_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_record_more_moves_rows_of_others_where_order_is_not_asked_for(monkeypatch):
     """The negative control: without the check the promise of one record was false."""
     monkeypatch.setattr(joint_cells, "require_order", lambda frame: None)
     frame = FRAME.with_columns(third=C("age") % 3, half=C("age") // 8)
@@ -324,9 +318,7 @@ def test_one_record_more_moves_rows_of_others_where_order_is_not_asked_for(
 
 
 @pytest.mark.parametrize("make", [UNORDERED[1], UNORDERED[2]])
-def test_frames_without_a_fixed_order_do_differ(
-    make: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_frames_without_a_fixed_order_do_differ(make, monkeypatch, tmp_path):
     """The negative control: nothing else would notice."""
     monkeypatch.setattr(joint_cells, "require_order", lambda frame: None)
     of = opened(make(in_parquet(tmp_path)), 3)
@@ -338,9 +330,7 @@ def test_frames_without_a_fixed_order_do_differ(
 
 
 @pytest.mark.parametrize(("stable", "same"), [(True, True), (False, False)])
-def test_a_sort_without_order_lets_one_record_more_change_rows_of_others(
-    stable: bool, same: bool
-) -> None:
+def test_a_sort_without_order_lets_one_record_more_change_rows_of_others(stable, same):
     """Why it is refused, and why `maintain_order` is enough: not by chance, polars sorts alike."""
     numbered = FRAME.with_columns(
         row=pl.int_range(pl.len()), third=C("age") % 3, half=C("age") // 8

@@ -45,8 +45,6 @@ def query(loss: dict[str, float] | None = None, **unit: Any) -> Any:
 
 
 # --- losses in two numbers
-
-
 @pytest.mark.parametrize(
     ("loss", "mechanism"),
     [
@@ -56,9 +54,7 @@ def query(loss: dict[str, float] | None = None, **unit: Any) -> Any:
         ({"epsilon": 1.0, "delta": 1e-6}, ob.GaussianParameters(12.0)),
     ],
 )
-def test_a_mechanism_that_exceeds_one_part_of_its_budget_is_refused(
-    loss: dict[str, float], mechanism: Any
-) -> None:
+def test_a_mechanism_that_exceeds_one_part_of_its_budget_is_refused(loss, mechanism):
     """Three records: ε = 3 / 2.9 above 1, with a δ of 0 that is well below its own limit."""
     asked = ob.posterior(query(loss), **AGE, mechanism=mechanism)
     with pytest.raises(ValueError, match=r"privacy loss .* budget of the query"):
@@ -68,9 +64,7 @@ def test_a_mechanism_that_exceeds_one_part_of_its_budget_is_refused(
 
 
 @pytest.mark.parametrize("exceeded", [0, 1])
-def test_a_survey_exceeds_either_part_of_its_budget_alone(
-    exceeded: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_survey_exceeds_either_part_of_its_budget_alone(exceeded, monkeypatch):
     """The negative control of the division, of ε and of δ: one of them given to every question."""
     loss = {"epsilon": 1.0, "delta": 1e-6}
     whole, divided = list(loss.values())[exceeded], survey_query.divided
@@ -132,8 +126,6 @@ def test_every_limit_of_every_bound_of_a_context_is_at_least_1() -> None:
 
 
 # --- units in words, by which a ledger tells them apart
-
-
 def test_units_in_words_have_every_part() -> None:
     assert unit_in_words(dp.hamming_distance(), 3) == "changes: 3"
     assert unit_in_words(dp.change_one_distance(), 3) == "changes: 3"
@@ -149,8 +141,6 @@ def test_units_in_words_have_every_part() -> None:
 
 
 # --- what a release promises
-
-
 def test_every_result_of_a_survey_is_promised_for_all_records_of_a_unit() -> None:
     survey = ob.survey(query(), {"age": AGE, "vote": VOTE}, share={"vote": 3, "age": 1}).release()
     assert [release.d_in for release in survey.values()] == [3, 3]
@@ -230,9 +220,7 @@ def test_auto_learns_from_ten_categories_on(number: int, learned: bool) -> None:
 
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("noise_only", [False, True])
-def test_auto_is_among_noise_on_counts_for_either_reason(
-    learned: bool, noise_only: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_is_among_noise_on_counts_for_either_reason(learned, noise_only, monkeypatch):
     """A prior that is learned, or one posterior of several tables."""
     asked: list[bool] = []
     monkeypatch.setattr(mechanism_choice, "choose", lambda *_, noise_only: asked.append(noise_only))
@@ -246,7 +234,6 @@ def test_auto_is_among_noise_on_counts_for_either_reason(
 
 
 # --- maps at several records, and under unequal priors
-
 SPACE = PosteriorSpace(("a", "b", "c"), 6, (0.25, 4.0, 1.0))
 
 

@@ -15,11 +15,7 @@ from opendp_bayes.queries import cells_of as cells_module
 from opendp_bayes.queries.cells_of import cells_of
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.cells import counted
-from opendp_bayes.trusted.spaces import (
-    CountsOfSeveral,
-    CountsSpace,
-    groups_and_labels,
-)
+from opendp_bayes.trusted.spaces import CountsOfSeveral, CountsSpace, groups_and_labels
 from opendp_bayes.trusted.truncation import Truncation
 from tests.helpers.kinds import kinds_in
 
@@ -51,9 +47,7 @@ def value(row: Any, column: str) -> Any:
     "columns", [("size", "age", "in_town"), ("age", "in_town", "size"), ("in_town", "home", "age")]
 )
 @pytest.mark.parametrize("left_out", [(), (0,), (1,), (2,), (0, 2)])
-def test_records_left_out_by_any_of_the_columns(
-    columns: tuple[str, ...], left_out: tuple[int, ...]
-) -> None:
+def test_records_left_out_by_any_of_the_columns(columns, left_out):
     """The others count nulls and unknown values with their second category."""
     second = {name: LABELS[name][1] for name in columns}
     policy = {name: ob.DROP if at in left_out else second[name] for at, name in enumerate(columns)}
@@ -103,7 +97,7 @@ def test_groups_of_several_columns_of_different_lengths(by: tuple[str, ...]) -> 
 def test_a_public_number_of_records_lets_no_column_leave_any_out(policy: str, column: str) -> None:
     """The first or the second, while the other counts all of its own."""
     counted_under = {"nulls": {"size": "huge", "age": 10}, "unknown": {"size": "huge", "age": 10}}
-    counted_under[policy][column] = ob.DROP  # type: ignore[assignment]
+    counted_under[policy][column] = ob.DROP
     categories = {"size": SIZES, "age": AGES}
     question = Question.of(["size", "age"], categories=categories, **counted_under)
     with pytest.raises(ValueError, match=r"leaves records out, .*number"):
@@ -126,9 +120,7 @@ def test_keys_are_of_the_types_that_columns_hold_in_every_place() -> None:
             cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
 
 
-def test_columns_of_groups_and_labels_that_are_too_many_together_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_columns_of_groups_and_labels_that_are_too_many_together_are_refused(monkeypatch):
     """Of 3, 4 and 3 places, the groups' other rows included, whichever comes first."""
     schema = {
         "a": pl.Enum(["x", "y"]),
@@ -180,8 +172,6 @@ def test_merged_cells_are_in_the_order_in_which_they_were_given() -> None:
 
 
 # --- spaces
-
-
 def test_tables_of_the_same_labels_are_told_apart_by_the_order_of_their_columns() -> None:
     """Both columns have the same two labels, so that nothing else differs."""
     cells = tuple(product(["yes", "no"], repeat=2))

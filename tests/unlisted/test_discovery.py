@@ -56,8 +56,6 @@ def counted(frame: pl.DataFrame, keys: Keys) -> CountedKeys:
 
 
 # --- the law that is drawn is the law that is accounted for
-
-
 class Scripted:
     """Draws from a list, in place of the CSPRNG."""
 
@@ -110,9 +108,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("more", "less"), PAIRS)
 @pytest.mark.parametrize("listed", [(), ("x",)])
-def test_all_outcomes_of_the_callback_keep_the_promise(
-    monkeypatch: pytest.MonkeyPatch, more: list[str], less: list[str], listed: tuple[str, ...]
-) -> None:
+def test_all_outcomes_of_the_callback_keep_the_promise(monkeypatch, more, less, listed):
     law = OptimalThreshold(2.0, 0.1)
     scripted = Scripted(monkeypatch, OptimalThreshold)
     p, q = (outcomes(scripted, rows, listed, law) for rows in (more, less))
@@ -165,9 +161,7 @@ def test_values_are_shown_with_the_chance_that_the_law_states(law: Any) -> None:
     assert np.all(np.abs(shown - 4000 * chance) <= 6 * spread + 1e-9)
 
 
-def test_the_rest_is_the_sum_of_what_is_hidden_with_noise_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_rest_is_the_sum_of_what_is_hidden_with_noise_of_its_own(monkeypatch):
     monkeypatch.setattr(DiscreteLaplace, "draws", lambda law, number: np.array([7] * number))
     frame = pl.DataFrame({"key": ["a"] * 3 + ["b"] * 500 + ["c"] * 2 + ["x"] * 9})
     keys = Keys("key", "text", ("x",))
@@ -180,8 +174,6 @@ def test_the_rest_is_the_sum_of_what_is_hidden_with_noise_of_its_own(
 
 
 # --- nothing of what is hidden leaves
-
-
 def hidden_frames() -> Iterator[pl.LazyFrame]:
     rows = ["common"] * 300 + [CANARY] * 2
     yield pl.LazyFrame({"key": rows})
@@ -250,8 +242,6 @@ def test_nothing_shown_is_an_answer() -> None:
 
 
 # --- listed values, nulls and types
-
-
 def test_listed_values_are_shown_whatever_their_count_and_others_come_sorted() -> None:
     release = asked(pl.LazyFrame({"key": ROWS}), always=["zz", "k3"]).release()
     assert release.categories[:2] == ("zz", "k3")
@@ -297,8 +287,6 @@ def test_other_types_are_refused_with_what_to_do(values: list[Any]) -> None:
 
 
 # --- who is protected
-
-
 def people(rows: list[tuple[int, str]], most: int, **arguments: Any) -> Any:
     frame = pl.LazyFrame(rows, schema=["id", "key"], orient="row")
     unit = dp.unit_of(contributions=1, identifier=pl.col("id"))
@@ -397,8 +385,6 @@ def test_measures_state_epsilon_or_rho_with_delta() -> None:
 
 
 # --- by hand
-
-
 def test_by_hand_it_chains_and_composes() -> None:
     frame = pl.LazyFrame({"key": ROWS})
     space = dp.lazyframe_domain([dp.series_domain("key", dp.atom_domain(T=str))])
@@ -427,7 +413,7 @@ def test_a_measurement_takes_nothing_but_its_own_space() -> None:
         with pytest.raises(ValueError, match="must be"):
             module.make_discovery(domain, metric, APPROXIMATE, Discovery(SMALL))
     with pytest.raises(TypeError, match="must be a Discovery"):
-        module.make_discovery(space.domain, space.metric, APPROXIMATE, SMALL)  # type: ignore[arg-type]
+        module.make_discovery(space.domain, space.metric, APPROXIMATE, SMALL)
 
 
 def test_a_limit_on_the_values_of_a_person_is_the_distance() -> None:

@@ -34,9 +34,7 @@ def query(**loss: float) -> Any:
 @pytest.mark.parametrize(
     ("column", "by"), [("n", "key"), (["n", "key"], None)], ids=["groups", "joint table"]
 )
-def test_categories_that_are_listed_with_others_are_discovered_by_a_query_of_their_own(
-    column: Any, by: Any
-) -> None:
+def test_categories_that_are_listed_with_others_are_discovered_by_a_query_of_their_own(column, by):
     """As the refusal says, in one Context."""
     context = ob.context(
         FRAME,
@@ -75,9 +73,7 @@ def test_the_rest_is_a_share(rest: Any) -> None:
         ({"mechanism": Discovery(OptimalThreshold(2.0, 1e-8))}, ValueError, "exceeds the budget"),
     ],
 )
-def test_arguments_are_checked_before_anything_is_read(
-    arguments: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_arguments_are_checked_before_anything_is_read(arguments, error, message):
     with pytest.raises(error, match=re.escape(message)):
         ob.discover(query(), "key", **ASKED | arguments).release()
 
@@ -96,7 +92,7 @@ def test_a_column_that_is_not_there_is_refused_without_the_names_of_others() -> 
 
 def test_only_queries_on_frames_are_asked() -> None:
     with pytest.raises(TypeError, match="query on a polars frame"):
-        ob.discover(FRAME, "key", **ASKED)  # type: ignore[arg-type]
+        ob.discover(FRAME, "key", **ASKED)
 
 
 def test_the_summary_says_what_will_be_shown_before_any_data_are_read() -> None:
@@ -141,9 +137,7 @@ def test_every_law_is_asked_for_by_name(name: str) -> None:
         ("gaussian_threshold", "rho"),
     ],
 )
-def test_a_law_that_is_given_meets_either_part_of_a_budget(
-    name: str, part: str, rest: float | None
-) -> None:
+def test_a_law_that_is_given_meets_either_part_of_a_budget(name, part, rest):
     """That which a budget buys, with its share for the rest; it exceeds less of either part."""
     of_key = partial(ob.discover, column="key", **ASKED)
     bought = of_key(query(**{part: 0.5, "delta": 1e-8}), mechanism=name, rest=rest).release()
@@ -187,9 +181,7 @@ def asked_of_days(always: list[str], nulls: str) -> Any:
     ("always", "nulls"),
     [(["missing"], "missing"), (["2026-05-01", "missing"], "missing"), (["missing"], "2026-05-01")],
 )
-def test_a_value_that_is_always_shown_of_days_is_one_whatever_nulls_are_called(
-    always: list[str], nulls: str
-) -> None:
+def test_a_value_that_is_always_shown_of_days_is_one_whatever_nulls_are_called(always, nulls):
     """The label of nulls may be any text; that of a value is a day, even if it names both."""
     with pytest.raises(ValueError, match="always='missing': is no date"):
         asked_of_days(always, nulls)

@@ -30,10 +30,7 @@ WIDE = [0, 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64 - 2, None, 1]
 
 def counted(frame: pl.DataFrame, column: str, nulls: Any) -> dict[Any, int]:
     count = make_discovered_counts(
-        dp.domain_of(frame.lazy(), infer=True),
-        dp.symmetric_distance(),
-        column=column,
-        nulls=nulls,
+        dp.domain_of(frame.lazy(), infer=True), dp.symmetric_distance(), column=column, nulls=nulls
     )
     found: dict[Any, int] = {}
     for batch in count(frame.lazy()).batches():
@@ -105,9 +102,7 @@ class NoNoise:
 
 @pytest.mark.parametrize("few", [1, 2, 3, 7])
 @pytest.mark.parametrize("dtype", [pl.String, pl.Int64])
-def test_tiny_parts_and_slices_show_the_same(
-    few: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tiny_parts_and_slices_show_the_same(few, dtype, monkeypatch):
     number = pl.Series("key", [at * at % 97 for at in range(200)])
     rows = pl.DataFrame({"key": number.cast(dtype)}).lazy()
     always = tuple(pl.Series([0, 1, 4, 1000]).cast(dtype).to_list())
@@ -131,9 +126,7 @@ def test_tiny_parts_and_slices_show_the_same(
 
 
 @pytest.mark.parametrize("keep", ["sample", "first", "last"])
-def test_parts_see_one_choice_of_the_rows_of_each_person(
-    keep: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_see_one_choice_of_the_rows_of_each_person(keep, monkeypatch):
     """Of everybody as many values as were kept, though each part is read by itself."""
     monkeypatch.setattr(module, "MOST_AT_ONCE", 10)
     frame = pl.DataFrame({"person": [at % 200 for at in range(8000)], "x": range(8000)}).lazy()
@@ -237,8 +230,6 @@ def test_what_is_counted_is_neither_copied_nor_shown() -> None:
 
 
 # --- The door for other data
-
-
 def through_the_door(
     batches: list[pl.DataFrame], kind: Any = "text", *, nulls: Any = None, epsilon: float = 60.0
 ) -> Any:

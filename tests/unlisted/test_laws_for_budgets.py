@@ -45,9 +45,7 @@ SEVERAL_KEYS = [
 
 
 @pytest.mark.parametrize(("epsilon", "keys", "thresholds"), some_of(SEVERAL_KEYS, 2))
-def test_published_thresholds_of_several_keys(
-    epsilon: float, keys: int, thresholds: tuple[int, ...]
-) -> None:
+def test_published_thresholds_of_several_keys(epsilon, keys, thresholds):
     arguments: Any = {"epsilon": epsilon, "delta": 1e-8, "d_in": Distance.limited(keys, 1)}
     found = [fitted_discovery(name, **arguments) for name in NAMES]
     assert tuple(one.law.threshold for one in found) == thresholds
@@ -64,9 +62,7 @@ def test_published_thresholds_of_several_keys(
         [(0.1, (133, 179, 225)), (0.5, (28, 37, 47)), (1.0, (15, 20, 24)), (2.0, (8, 11, 13))], 2
     ),
 )
-def test_published_thresholds_of_the_laplace_law(
-    epsilon: float, thresholds: tuple[int, ...]
-) -> None:
+def test_published_thresholds_of_the_laplace_law(epsilon, thresholds):
     for delta, threshold in zip((1e-6, 1e-8, 1e-10), thresholds, strict=True):
         arguments: Any = {"epsilon": epsilon, "delta": delta, "d_in": 1}
         assert fitted_discovery("laplace_threshold", **arguments).law.threshold == threshold
@@ -111,9 +107,7 @@ def test_the_rest_lowers_no_threshold_of_the_optimal_law() -> None:
         12,
     ),
 )
-def test_a_budget_is_met_and_hardly_any_is_left(
-    name: str, budget: Any, d_in: int, moved: Any, rest: float
-) -> None:
+def test_a_budget_is_met_and_hardly_any_is_left(name, budget, d_in, moved, rest):
     delta = 1e-7
     concentrated = isinstance(budget, tuple)
     asked = {"rho": budget[1]} if concentrated else {"epsilon": budget}
@@ -143,7 +137,7 @@ def test_a_budget_is_met_and_hardly_any_is_left(
     if isinstance(law, OptimalThreshold):
         assert chance >= delta * (1 - 1e-12)
     else:
-        lower = type(law)(law.scale, law.threshold - 1)  # type: ignore[call-arg]
+        lower = type(law)(law.scale, law.threshold - 1)
         assert max(spent(Discovery(lower, found.rest))) > limit or (
             spent(Discovery(lower, found.rest))[1] > delta
         )

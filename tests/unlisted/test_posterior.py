@@ -157,8 +157,6 @@ def test_draws_agree_with_means_deviations_and_intervals(law: Threshold) -> None
 
 
 # What is learned from: the likelihood of the law of all keys.
-
-
 def known(law: Threshold, drawn: list[int], rest: int | None = None) -> _Known:
     noise = None if rest is None else DiscreteLaplace(5.0)
     keys = NoisyKeys(law, np.array(drawn, dtype=np.int64), NONE, rest, noise)
@@ -256,8 +254,6 @@ def test_what_is_learned_is_the_most_probable_law() -> None:
 
 
 # Limits.
-
-
 def test_without_noise_counts_are_certain() -> None:
     law = LaplaceThreshold(0.02, 3)
     found = counts_of_keys(NoisyKeys(law, np.array([3, 4, 90]), np.array([0, 7])))
@@ -336,8 +332,6 @@ def test_few_keys_and_any_rest_have_a_posterior(drawn: list[int], rest: int | No
 
 
 # Shares.
-
-
 def test_shares_of_certain_counts_are_beta() -> None:
     law = LaplaceThreshold(0.02, 3)
     keys = NoisyKeys(law, NONE, np.array([30, 10]), 20, DiscreteLaplace(0.02))
@@ -458,14 +452,10 @@ def test_keys_with_the_same_noisy_count_have_the_same_interval() -> None:
 
 
 # What holds without a model.
-
-
 @pytest.mark.parametrize(
     ("epsilon", "away", "share"), [(0.2, 15, 0.9552), (0.05, 60, 0.9515), (0.02, 150, 0.9507)]
 )
-def test_the_interval_of_the_rest_has_its_proved_share(
-    epsilon: float, away: int, share: float
-) -> None:
+def test_the_interval_of_the_rest_has_its_proved_share(epsilon, away, share):
     noise = DiscreteLaplace(1 / epsilon)
     assert farthest_noise(noise, 0.025) == away
     z = np.arange(-5000, 5001)
@@ -613,8 +603,6 @@ def test_markov_chains_meet() -> None:
 
 
 # Arguments.
-
-
 def test_noisy_counts_that_the_law_cannot_give_are_refused() -> None:
     with pytest.raises(ValueError, match=r"drawn: .*at least 6, .*law"):
         NoisyKeys(LAWS[1], np.array([7, 5]), NONE)

@@ -128,9 +128,7 @@ def largest_with_rest(noise: Noise, scale: float, keys: int, epsilon: float) -> 
     ("keys", "growth", "part", "delta"),
     some_of(product((1, 2), (0.7, 1.0, 2.0, 3.0), (0.1, 0.2, 0.5), (0.02, 0.05, 0.1)), 8),
 )
-def test_what_the_hidden_hold_together_costs_nothing(
-    keys: int, growth: float, part: float, delta: float
-) -> None:
+def test_what_the_hidden_hold_together_costs_nothing(keys, growth, part, delta):
     """All outcomes of keys and of the noisy number of records in those that are hidden."""
     scale = 1 / (part * growth)
     decay = float(np.nextafter(growth - 1 / scale, 0))
@@ -249,9 +247,7 @@ LAWS = [
     ("law", "moved", "concentrated"),
     some_of(product(LAWS, ["people", "records"], [False, True]), len(LAWS)),
 )
-def test_a_loss_never_falls_with_the_distance(
-    law: Threshold, moved: Any, concentrated: bool
-) -> None:
+def test_a_loss_never_falls_with_the_distance(law, moved, concentrated):
     distances = [0, 1, 2, 3, 8, 63, 64, 65, 66, 1000, 10**6, 2**31]
     for rest in (None, DiscreteLaplace(20.0)):
         losses = [
@@ -311,8 +307,6 @@ def test_arguments_that_are_refused() -> None:
 
 
 # --- Some values that are new, and one that moves
-
-
 def told_of_one(law: Threshold, moved: int, epsilon: float) -> float:
     """δ at ε of one value of which so many records are there that it is never hidden."""
     _, p = law.masses
@@ -342,9 +336,7 @@ MIXED = [OPTIMAL[0], OPTIMAL[-1], LAPLACE[0], LAPLACE[-1], ("gaussian", 1.0, 2),
 
 @pytest.mark.parametrize("law", MIXED, ids=str)
 @pytest.mark.parametrize(("records", "largest"), [(3, 2), (5, 2), (7, 3), (4, 4)])
-def test_delta_is_no_less_than_of_new_values_beside_one_that_moves(
-    law: tuple[Any, ...], records: int, largest: int
-) -> None:
+def test_delta_is_no_less_than_of_new_values_beside_one_that_moves(law, records, largest):
     ours, distance = both(law)[0], Distance.limited(records, largest)
     if isinstance(ours, GaussianThreshold):
         for epsilon in (0.01, 0.5, 2.0):

@@ -126,9 +126,7 @@ def test_it_is_the_largest_of_all_changes(law: tuple[Any, ...], size: tuple[int,
         ),
     ],
 )
-def test_values_that_were_computed_apart(
-    law: Threshold, arguments: dict[str, Any], values: dict[float, float]
-) -> None:
+def test_values_that_were_computed_apart(law, arguments, values):
     for epsilon, value in values.items():
         found = delta_of_discovery(law, epsilon, **arguments)
         assert found == pytest.approx(value, rel=4e-13)

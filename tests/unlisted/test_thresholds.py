@@ -63,9 +63,7 @@ WHOLE = 1 << 128
         ((1.0, 1e-8, 0.8), 41, {19: 0.722371194440, 25: 0.997715193249, 35: 0.999999241690}),
     ],
 )
-def test_published_chances(
-    parameters: tuple[float, ...], length: int, values: dict[int, float]
-) -> None:
+def test_published_chances(parameters, length, values):
     law = OptimalThreshold(*parameters)
     assert len(law.weights) == length
     assert law.shown([*values]) == pytest.approx([*values.values()], rel=3e-12)
@@ -265,7 +263,7 @@ def test_keys_of_each_size_are_shown_as_often_as_said(law: Threshold) -> None:
 
 
 def test_values_are_equal_and_travel() -> None:
-    law = OptimalThreshold(1, 1e-8)  # type: ignore[arg-type]
+    law = OptimalThreshold(1, 1e-8)
     assert law == OptimalThreshold(1.0, 1e-8, 1.0)
     assert law != OptimalThreshold(1.0, 1e-8, 0.8)
     assert len({law, OptimalThreshold(1.0, 1e-8), LaplaceThreshold(1.0, 19)}) == 2
@@ -279,7 +277,7 @@ def test_values_are_equal_and_travel() -> None:
     names = {law.name for law in LAWS}
     assert names == {"optimal_threshold", "laplace_threshold", "gaussian_threshold"}
     with pytest.raises(AttributeError):
-        law.threshold = 3  # type: ignore[misc]
+        law.threshold = 3
 
 
 def test_a_discovery_takes_a_law_and_noise() -> None:
@@ -287,7 +285,7 @@ def test_a_discovery_takes_a_law_and_noise() -> None:
     assert Discovery(law) == Discovery(law, None)
     assert Discovery(law, DiscreteLaplace(5.0)).rest == DiscreteLaplace(5.0)
     with pytest.raises(TypeError, match=r"law=3: .*a threshold law"):
-        Discovery(3)  # type: ignore[arg-type]
+        Discovery(3)
     with pytest.raises(TypeError, match=r"rest=FlooredLaplace\(.*\): must be DiscreteLaplace"):
         Discovery(law, FlooredLaplace(5.0))
 

@@ -107,10 +107,8 @@ def main(folder: Path) -> None:
     happened: dict[str, Any] = {"release": outcome(two_shares(votes))}
     until(lambda: len(executors()) == 2)
     happened["executors"] = len(executors())
-
     numbers = fn.when(fn.col("vote") == "yes", VALUE).otherwise("1").cast("int")
     happened["row"] = outcome(two_shares(votes.select(numbers.cast("string").alias("vote"))))
-
     slow = session.range(30_000_000_000).select(
         fn.when(fn.xxhash64("id") % 3 == 0, "no").otherwise(VALUE).alias("vote")
     )
@@ -121,7 +119,6 @@ def main(folder: Path) -> None:
     until(lambda: len(set(executors()) - set(victims)) == 2)
     with meanwhile(session, session.sparkContext.cancelAllJobs):
         happened["cancelled"] = outcome(of)
-
     path = folder / "votes.parquet"
     votes.write.parquet(str(path))
     of = two_shares(session.read.parquet(str(path)))
@@ -129,7 +126,6 @@ def main(folder: Path) -> None:
     happened["removed"] = outcome(of)
     (folder / "elsewhere.parquet").rename(path)
     happened["back"] = outcome(of)
-
     gateway = session.sparkContext._gateway.proc
     of = two_shares(slow)
     with meanwhile(session, gateway.kill):

@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +83,7 @@ def test_a_row_that_fails(engine: str, tmp_path: Path, capfd: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("engine", ["polars", "duckdb", "ibis", "dask"])
-def test_a_file_that_is_removed(
-    engine: str,
-    tmp_path: Path,
-    frame_in: Callable[[str, Path], Any],
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_a_file_that_is_removed(engine, tmp_path, frame_in, capfd):
     path, elsewhere = tmp_path / f"{VALUE}.parquet", tmp_path / "elsewhere.parquet"
     pl.DataFrame({"vote": ["yes", "no", None]}).write_parquet(path)
     of = two_shares(frame_in(engine, path))

@@ -35,5 +35,5 @@ def test_a_context_takes_a_ledger_alone() -> None:
             duckdb.sql("SELECT 'a' AS vote"),
             privacy_unit=dp.unit_of(contributions=1),
             privacy_loss=dp.loss_of(epsilon=1.0),
-            ledger="b",  # type: ignore[arg-type]
+            ledger="b",
         )

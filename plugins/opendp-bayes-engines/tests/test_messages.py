@@ -65,7 +65,7 @@ def test_a_unit_of_nothing_is_refused(unit: dict[str, int], who: dict[str, str])
     with pytest.raises(ValueError, match=f"^{name}=0: must be between 1 and"):
         context(
             ROWS.lazy(),
-            privacy_unit=dp.unit_of(**unit, **who),  # type: ignore[arg-type]
+            privacy_unit=dp.unit_of(**unit, **who),
             privacy_loss=dp.loss_of(epsilon=1.0),
         )
 

@@ -155,7 +155,7 @@ def test_what_a_query_refuses() -> None:
     query = person.query()
     for m in (0, -1, 1.5, "2", True):
         with pytest.raises((TypeError, ValueError), match="m="):
-            query.truncate_per_group(m)  # type: ignore[arg-type]
+            query.truncate_per_group(m)
     with pytest.raises(ValueError, match="and limits it once"):
         query.truncate_per_group(1).truncate_per_group(1)
     with pytest.raises(ValueError, match="unit with an identifier"):

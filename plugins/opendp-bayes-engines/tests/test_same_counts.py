@@ -171,9 +171,7 @@ def test_people_are_counted_once_for_each_value(table: Any, name: str, nulls: An
     assert values(people, table, name, nulls) == expected
 
 
-def test_one_odd_record_moves_one_count(
-    engine: str, in_engine: Callable[[pl.DataFrame], Any], table: Any
-) -> None:
+def test_one_odd_record_moves_one_count(engine, in_engine, table):
     """A record of the ends of all types, and of nothing: every question is answered, and moves by
     one.
     """
@@ -192,9 +190,7 @@ def test_one_odd_record_moves_one_count(
             assert sum((Counter(there) - Counter(here)).values()) == 1
 
 
-def test_a_count_of_wrong_bytes_is_noticed(
-    table: Any, monkeypatch: pytest.MonkeyPatch, engine: str
-) -> None:
+def test_a_count_of_wrong_bytes_is_noticed(table, monkeypatch, engine):
     """Negative control: labels compared without their last character."""
     if engine not in ("duckdb", "polars"):
         pytest.skip("one control for each way of reading")

@@ -64,9 +64,7 @@ def test_bytes_collations_and_far_dates(session: str, request: pytest.FixtureReq
             columns(table, [name])
 
 
-def test_values_are_computed_once_and_nothing_is_kept(
-    spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_are_computed_once_and_nothing_is_kept(spark, monkeypatch):
     """A table that draws its values would be another in every reading."""
     monkeypatch.setattr(on_spark, "_AT_A_TIME", 5)
     table = spark.sql("SELECT CAST(rand() * 50 AS INT) AS number FROM range(200)")

@@ -83,6 +83,6 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match=r"error='total_variation': .*for two categories"):
         research.error_law(mechanism, [1, 2, 3], 1.0, error="total_variation")
     with pytest.raises(ValueError, match=r"error='l1': must be one of"):
-        research.error_law(mechanism, [1, 2], 1.0, error="l1")  # type: ignore[arg-type]
+        research.error_law(mechanism, [1, 2], 1.0, error="l1")
     with pytest.raises(ValueError, match=r"level=1: .*between 0 and 1"):
         research.error_law(mechanism, [1, 2], 1.0).quantile(1)

@@ -54,9 +54,7 @@ def mechanisms(size: int, prior: tuple[float, ...], epsilon: float) -> list[Any]
 
 
 @pytest.mark.parametrize(("size", "prior", "epsilon"), some_of(SETTINGS, 4), ids=str)
-def test_certified_and_below_every_mechanism(
-    size: int, prior: tuple[float, ...], epsilon: float
-) -> None:
+def test_certified_and_below_every_mechanism(size, prior, epsilon):
     assert len(SETTINGS) >= 50
     least = least_error(size, prior, epsilon)
     assert 0 <= least.value - least.certified <= 1e-9
@@ -111,9 +109,7 @@ def by_definition(size: int, prior: tuple[float, ...], epsilon: float, worst: bo
 @pytest.mark.parametrize(
     ("size", "prior", "epsilon"), [(5, (1.0, 1.0), 0.7), (2, (0.5, 1.0, 2.0), 1.0)]
 )
-def test_against_the_program_written_out(
-    size: int, prior: tuple[float, ...], epsilon: float
-) -> None:
+def test_against_the_program_written_out(size, prior, epsilon):
     least = least_error(size, prior, epsilon)
     assert least.value == pytest.approx(by_definition(size, prior, epsilon, False), abs=1e-6)
     assert least.worst_case == pytest.approx(by_definition(size, prior, epsilon, True), abs=1e-6)
@@ -198,9 +194,7 @@ def test_the_theorem_needs_losses_that_increase() -> None:
     ("size", "prior", "epsilon"),
     [(5, (1.0, 1.0), 0.2), (12, (0.3, 2.0), 0.5), (20, (1.0, 1.0), 1.0)],
 )
-def test_the_worst_case_of_two_categories(
-    size: int, prior: tuple[float, ...], epsilon: float
-) -> None:
+def test_the_worst_case_of_two_categories(size, prior, epsilon):
     """The best random remapping of discrete Laplace noise has the least worst case."""
     c = size + 1
     counts = np.stack([np.arange(c), size - np.arange(c)], axis=1) + np.array(prior)
@@ -314,6 +308,6 @@ def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match=f"there are 91 data sets.* at most {LARGEST_PROGRAM}"):
         least_error(12, [1.0] * 3, 1.0)
     with pytest.raises(ValueError, match="average='worst': must be one of"):
-        least_error(3, [1.0, 1.0], 1.0, "worst")  # type: ignore[arg-type]
+        least_error(3, [1.0, 1.0], 1.0, "worst")
     with pytest.raises(ValueError, match=r"epsilon=0: .*greater than 0"):
         least_error(3, [1.0, 1.0], 0)

@@ -59,7 +59,7 @@ def test_no_pair_loses_more_than_is_asked_for(monkeypatch: pytest.MonkeyPatch) -
     """However little is missing: another pair is worse at each smoothness, and joins."""
     made = MadeUp(monkeypatch, {A: 3.0, B: 1.0, C: 1.0})
     worse = iter([(B, 3.0 * 1.3), (C, 3.0 * 1.3 * 1.0004)])
-    made.after = lambda: made.losses.update([next(worse, (A, 3.0))])  # type: ignore[method-assign]
+    made.after = lambda: made.losses.update([next(worse, (A, 3.0))])
     found = made.calibrated()
     assert found.scale == pytest.approx(3.0 * 1.3 * 1.0004 / EPSILON, rel=1e-9)
     # Near the end only the scale is sought, from the one found.
@@ -69,14 +69,12 @@ def test_no_pair_loses_more_than_is_asked_for(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("part", "ends"), [(0.9, True), (1.0, True), (1.1, False)])
-def test_the_choice_ends_at_a_small_part(
-    part: float, ends: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_choice_ends_at_a_small_part(part, ends, monkeypatch):
     """Of one pair at the second look; at the first, when nothing is known, it never does."""
     monkeypatch.setattr(module, "_NEAR", 0.25)
     monkeypatch.setattr(module, "_MARGIN", 0.0)
     made = MadeUp(monkeypatch, {A: EPSILON, B: 0.25})
-    made.after = lambda: made.losses.update({B: EPSILON * (1 + 0.25 * part)})  # type: ignore[method-assign]
+    made.after = lambda: made.losses.update({B: EPSILON * (1 + 0.25 * part)})
     found = module.thorough(START.changed(scale=1.0), EPSILON, made.solved).mechanism
     assert [chosen for _, chosen in made.solved_with] == [True, not ends]
     assert found.scale == pytest.approx(1 + 0.25 * part, rel=1e-9)
@@ -115,9 +113,7 @@ def test_losses_of_known_pairs_have_room_for_rounding(monkeypatch: pytest.Monkey
         (ob.LaplaceParameters(1.0, total="private"), None, ONES),
     ],
 )
-def test_all_pairs_are_looked_at_where_that_is_quick(
-    mechanism: Any, size: int | None, prior: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_pairs_are_looked_at_where_that_is_quick(mechanism, size, prior, monkeypatch):
     monkeypatch.setattr(module, "worst_pair", lambda _: pytest.fail("was asked"))
     calls = []
 

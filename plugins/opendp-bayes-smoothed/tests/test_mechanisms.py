@@ -33,8 +33,6 @@ def noisy(scale: float, rate: float = 1.0) -> ob.Mechanism:
 
 
 # Samplers.
-
-
 @pytest.mark.parametrize("replacement", ["without", "with"])
 @pytest.mark.parametrize(
     ("counts", "rate"), [((7, 3), 0.5), ((3, 4, 2), 0.3), ((5, 0, 3, 2), 0.8), ((2, 2), 1.0)]
@@ -116,8 +114,6 @@ def test_noise_follows_algorithm_4(count: int, scale: float) -> None:
 
 
 # Differential privacy: the maps.
-
-
 @pytest.mark.parametrize(("size", "rate"), [(6, 0.5), (7, 0.9), (5, 1.0)])
 def test_sampling_loses_what_the_map_says(size: int, rate: float) -> None:
     """Over all pairs of databases within d_in changes, the divergence at every ε is at most the
@@ -305,8 +301,6 @@ def test_bad_arguments(call, error: type[Exception], match: str) -> None:
 
 
 # Errors of logarithms and exponentials, made so large that each margin shows.
-
-
 class Low:
     """`math` with functions whose values are too small by a relative error."""
 
@@ -373,9 +367,7 @@ def test_the_noisy_loss_is_rounded_up(d_in: int) -> None:
 
 @pytest.mark.parametrize("scale", [0.3, 3.0])
 @pytest.mark.parametrize("d_in", [2, 3])
-def test_the_smoothed_loss_of_several_records_is_above_every_pair_s(
-    d_in: int, scale: float
-) -> None:
+def test_the_smoothed_loss_of_several_records_is_above_every_pair_s(d_in, scale):
     """Of noisy sampling, at every ε; what is said of one record is not."""
     mechanism, size = noisy(scale, 0.3), 6
     laws = {x: noisy_law(x, mechanism.samples(size), scale) for x in oracles.data_sets(size, 2)}

@@ -50,9 +50,7 @@ def noised(
 @pytest.mark.parametrize(
     ("size", "samples", "scale", "k", "largest"), [(3, 3, 0.5, 2, 15), (2, 1, 0.4, 3, 5)]
 )
-def test_the_noised_histogram_equals_the_definition(
-    size: int, samples: int, scale: float, k: int, largest: int
-) -> None:
+def test_the_noised_histogram_equals_the_definition(size, samples, scale, k, largest):
     """All counts of at least T taken for one outcome, against counts so large that what is left out
     hardly matters.
     """

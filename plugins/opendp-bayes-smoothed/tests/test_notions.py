@@ -214,9 +214,7 @@ def test_distributional_against_arithmetic() -> None:
 
 
 @pytest.mark.parametrize(("size", "samples"), [(5, 2), (6, 4)])
-def test_the_average_of_the_figure_equals_the_definition(
-    size: int, samples: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_average_of_the_figure_equals_the_definition(size, samples, monkeypatch):
     gradients = importlib.import_module("gradients")
     monkeypatch.setattr(gradients, "LEVELS", 3)
     records = np.random.default_rng(size).integers(0, 3, size).tolist()

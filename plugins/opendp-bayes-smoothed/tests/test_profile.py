@@ -183,9 +183,7 @@ def test_a_table_has_the_profiles_of_its_rows(size: int, samples: int) -> None:
     )
 
 
-def test_tails_are_the_same_however_many_terms_are_taken_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_tails_are_the_same_however_many_terms_are_taken_at_a_time(monkeypatch):
     a = np.arange(400, 430)
     whole = tails.log_tail(WithoutReplacement(), a, 900 - a, np.full_like(a, 300), 0.0)
     monkeypatch.setattr(tails, "_BLOCK", 1000)  # 33 terms of each of 30
@@ -253,8 +251,6 @@ def test_a_rate_is_the_decimal_that_it_prints_as() -> None:
 
 
 # Errors, made so large that each part of the certificate shows.
-
-
 @dataclass(frozen=True)
 class Wrong(WithoutReplacement):
     """Draws whose functions err downwards, each by no more than it says."""
@@ -294,9 +290,7 @@ BOTH = [
 
 @pytest.mark.parametrize(("counts", "samples"), BOTH)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.5])
-def test_probabilities_that_are_too_low_still_give_a_bound(
-    counts: tuple[int, ...], samples: int, epsilon: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_probabilities_that_are_too_low_still_give_a_bound(counts, samples, epsilon, monkeypatch):
     """Of the draw from two categories and, for three, of how many are drawn from the two."""
     plain = database_profile(counts, Fraction(samples, sum(counts)), epsilon, log=True)
     error = 0.1
@@ -307,9 +301,7 @@ def test_probabilities_that_are_too_low_still_give_a_bound(
 
 @pytest.mark.parametrize(("counts", "samples"), BOTH[:4])
 @pytest.mark.parametrize("error", [0.02, 0.3])
-def test_ratios_that_are_too_high_still_give_a_bound(
-    counts: tuple[int, ...], samples: int, error: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ratios_that_are_too_high_still_give_a_bound(counts, samples, error, monkeypatch):
     """The likelihood ratio enters the gain of an outcome, and decides which outcomes count."""
     with_draw(monkeypatch, Wrong(of_ratio=error))
     for epsilon in (*EPSILONS, *np.linspace(0.05, 1.5, 11).tolist()):
@@ -349,9 +341,7 @@ def exact_excess(
 
 
 @pytest.mark.parametrize("negligible", [0.5, 1e6])
-def test_what_a_tail_leaves_out_is_added(
-    negligible: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_tail_leaves_out_is_added(negligible, monkeypatch):
     monkeypatch.setattr(tails, "NEGLIGIBLE", negligible)
     monkeypatch.setattr(tails, "_BLOCK", 1)
     arrays = [np.array([value]) for value in (1000, 1000, 1000)]
@@ -362,9 +352,7 @@ def test_what_a_tail_leaves_out_is_added(
 
 
 @pytest.mark.parametrize("counts", [(3, 4, 3), (6, 2, 0), (2, 2, 2)])
-def test_the_rounding_of_a_logarithm_of_a_sum_is_counted(
-    counts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rounding_of_a_logarithm_of_a_sum_is_counted(counts, monkeypatch):
     """2^-40, here all used up, and nothing else is wrong."""
     size = sum(counts)
     truth = oracles.real(exact(counts, size // 2, 0.2, "without")).log()
@@ -415,9 +403,7 @@ class Level(WithoutReplacement):
         return np.zeros(np.shape(a))
 
 
-def test_the_rounding_of_the_factor_is_in_doubt_and_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_rounding_of_the_factor_is_in_doubt_and_counted(monkeypatch):
     """At ε = 0 with `e^ε` too high by 2^-51: all outcomes gain 2^-52, none as computed."""
     monkeypatch.setattr(tails, "_factor", lambda epsilon: 1 + 2.0**-51)
     arrays = [np.array([value]) for value in (5, 5, 5)]

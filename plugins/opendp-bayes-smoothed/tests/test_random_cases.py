@@ -162,9 +162,7 @@ def test_never_below_the_truth_and_as_near_as_stated(number: int) -> None:
     assert sum(case.truth > 0 for case in found) > number / 2
 
 
-def test_probabilities_that_are_too_low_by_a_millionth_are_seen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_probabilities_that_are_too_low_by_a_millionth_are_seen(monkeypatch):
     """The control: the same comparison, with every probability of a draw off by 10^-6."""
     log_pmf = draws.WithoutReplacement.log_pmf
     monkeypatch.setattr(draws.WithoutReplacement, "log_pmf", lambda *cells: log_pmf(*cells) - 1e-6)

@@ -56,9 +56,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("distributions", "size", "samples", "replacement"), some_of(CASES, 4))
-def test_equals_the_definition(
-    distributions: list[tuple[Fraction, ...]], size: int, samples: int, replacement: str
-) -> None:
+def test_equals_the_definition(distributions, size, samples, replacement):
     for epsilon in (0.1, 1.5):
         truth = defined(distributions, size, samples, epsilon, replacement)
         found = smoothed_delta(
@@ -73,9 +71,7 @@ def test_equals_the_definition(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("distributions", "size", "samples"), [(TWO, 12, 8), (THREE, 6, 3)])
-def test_equals_the_definition_for_more_records(
-    distributions: list[tuple[Fraction, ...]], size: int, samples: int
-) -> None:
+def test_equals_the_definition_for_more_records(distributions, size, samples):
     truth = defined(distributions, size, samples, 0.5)
     assert (
         truth
@@ -233,8 +229,6 @@ def test_epsilon_for_a_delta() -> None:
 
 
 # Proposition 7: only the vertices of the hull matter.
-
-
 def test_vertices_of_two_categories_are_the_ends() -> None:
     rows = [[p, 1 - p] for p in (0.5, 0.2, 0.8, 0.35)]
     assert vertices(rows).tolist() == [[0.2, 0.8], [0.8, 1 - 0.8]]
@@ -291,8 +285,6 @@ def test_bad_distributions(distributions: list, match: str) -> None:
 
 
 # Propositions 4 to 6.
-
-
 def test_post_processing_loses_nothing() -> None:
     """Proposition 4, for randomised functions: every profile is at most that before. Negative
     control: knowledge of the database is not a post-processing.
@@ -423,12 +415,8 @@ def test_preprocessing_of_whole_databases_is_not_covered() -> None:
 
 
 # Errors, made so large that each margin shows.
-
-
 @pytest.mark.parametrize("distributions", [TWO, THREE, TWO[:1]])
-def test_the_roundings_of_an_expectation_are_counted(
-    distributions: list[tuple[Fraction, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_roundings_of_an_expectation_are_counted(distributions, monkeypatch):
     """Every step of the chain and every sum too low by a share of what is allowed for them."""
     size, k = 6, len(distributions[0])
     histograms = np.array(oracles.data_sets(size, k))

@@ -57,9 +57,7 @@ POLICIES = {
     ("dtype", "size", "policies"),
     pairs_of(product([pl.String, pl.Enum(["a", "b", "c"])], ["", "size = 11"], POLICIES)),
 )
-def test_the_groups_have_the_records_that_their_column_has(
-    tmp_path: Path, dtype: Any, size: str, policies: str
-) -> None:
+def test_the_groups_have_the_records_that_their_column_has(tmp_path, dtype, size, policies):
     """Noise of scale 1e-4 at most differs from 0 with probability below e^-9999."""
     expected = POLICIES[policies]
     text = TEXT.replace("[columns.v]", f"{policies}\n[columns.v]")
@@ -90,9 +88,7 @@ def test_the_groups_have_the_records_that_their_column_has(
         ),
     ],
 )
-def test_groups_of_other_types(
-    tmp_path: Path, groups: list[Any], dtype: Any, categories: str, policies: str, expected: Any
-) -> None:
+def test_groups_of_other_types(tmp_path, groups, dtype, categories, policies, expected):
     text = TEXT.replace('["a", "b"]', f"{categories}\n{policies}")
     survey = released(text, frame_of(groups, dtype), tmp_path)
     assert {group: sum(part.counts) for group, part in survey["v by g"].items()} == expected
@@ -114,9 +110,7 @@ def test_groups_of_other_types(
         ),
     ],
 )
-def test_labels_may_be_written_as_text(
-    tmp_path: Path, dtype: Any, written: str, policies: str, expected: Any
-) -> None:
+def test_labels_may_be_written_as_text(tmp_path, dtype, written, policies, expected):
     groups = [1, 2, None, 7] if dtype == pl.Int64 else [True, None, False]
     text = TEXT.replace('["a", "b"]', f"{written}\n{policies}").replace('by = "g"\n', "")
     counted = released(text, frame_of(groups, dtype), tmp_path)["g"]

@@ -282,9 +282,7 @@ def test_every_field_of_a_column_that_names_values_is_here() -> None:
 
 
 @pytest.mark.parametrize("field", NAMED)
-def test_a_value_with_blanks_around_it_is_refused_where_they_are_left_out(
-    field: str, tmp_path: Path
-) -> None:
+def test_a_value_with_blanks_around_it_is_refused_where_they_are_left_out(field, tmp_path):
     column = NAMED[field].format('" yes"')
 
     def document(trim: str) -> str:

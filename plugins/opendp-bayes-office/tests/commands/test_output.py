@@ -73,9 +73,7 @@ def test_a_release_is_written_to_a_file_that_is_there_whole_and_printed(votes: P
 
 @pytest.mark.parametrize("json", [pytest.param((), marks=pytest.mark.slow), ("-o", "-")])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
-def test_a_full_disk_gives_a_message_and_an_exit_code_and_the_release_is_kept(
-    votes: Path, json: tuple[str, ...]
-) -> None:
+def test_a_full_disk_gives_a_message_and_an_exit_code_and_the_release_is_kept(votes, json):
     with open("/dev/full", "w") as full:
         ended = process("release", str(votes), *RELEASE, *json, stdout=full)
     assert ended.returncode == output.NOT_WRITTEN == 3
@@ -152,9 +150,7 @@ def test_a_place_that_cannot_be_written_to_is_found_before_data_are_read(
     assert not counted
 
 
-def test_the_file_is_no_more_than_a_name_until_it_is_whole(
-    votes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_no_more_than_a_name_until_it_is_whole(votes, monkeypatch):
     """A disk that is full in the middle of the file leaves none, and the release is shown."""
 
     def full(path: Path) -> None:
@@ -181,18 +177,14 @@ def fail(*_: object, **__: object) -> None:
     raise RuntimeError("a mistake of ours")
 
 
-def test_ctrl_c_while_the_posterior_is_computed_keeps_the_release(
-    votes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_while_the_posterior_is_computed_keeps_the_release(votes, monkeypatch):
     monkeypatch.setattr(Release, "sheet", interrupt)
     assert rescued(run("release", votes, *RELEASE, code=130)).categories == ("a", "b")
 
 
 @pytest.mark.parametrize("place", [(files.Source, "complete"), (cells, "collected")])
 @pytest.mark.parametrize("command", ["release", "report"])
-def test_ctrl_c_while_data_are_read_says_what_was_spent(
-    votes: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[type, str], command: str
-) -> None:
+def test_ctrl_c_while_data_are_read_says_what_was_spent(votes, monkeypatch, place, command):
     asked: tuple[object, ...] = (*RELEASE, "--ledger", "b")
     if command == "report":
         Path("s.toml").write_text(
@@ -213,9 +205,7 @@ def test_ctrl_c_while_data_are_read_says_what_was_spent(
     assert "ε = 2 is left" in run("ledger", "b")
 
 
-def test_ctrl_c_right_after_the_release_keeps_it(
-    votes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_right_after_the_release_keeps_it(votes, monkeypatch):
     to_json = Release.to_json
 
     def interrupted(self: Release) -> str:
@@ -311,9 +301,7 @@ def test_without_output_a_release_is_kept_beside_the_data_and_its_name_is_printe
     assert not list(elsewhere.iterdir())
 
 
-def test_without_output_a_release_of_standard_input_is_kept_in_the_working_directory(
-    votes: Path,
-) -> None:
+def test_without_output_a_release_of_standard_input_is_kept_in_the_working_directory(votes):
     asked = ["release", "-", *map(str, RELEASE)]
     result = CliRunner().invoke(app, asked, input=votes.read_bytes())
     assert result.exit_code == 0, result.output
@@ -331,9 +319,7 @@ def test_the_name_of_a_kept_release_is_one_of_a_file(votes: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["x-*.parquet", "*/x.parquet", "**/of*/x?.parquet"])
-def test_a_release_of_files_that_match_is_kept_in_a_folder_that_is_there(
-    votes: Path, pattern: str
-) -> None:
+def test_a_release_of_files_that_match_is_kept_in_a_folder_that_is_there(votes, pattern):
     path = output.beside(votes.parent / pattern, "vote")
     assert path.parent == votes.parent
     assert path.name in ("x--vote.json", "x-vote.json")

@@ -108,9 +108,7 @@ def test_a_joint_table_with_buckets(votes: Path) -> None:
         ((*COLUMN, "--nulls", "a", "--nulls", "b"), "--nulls a: must be given once"),
     ],
 )
-def test_wrong_options_of_a_joint_table(
-    votes: Path, options: tuple[str, ...], message: str
-) -> None:
+def test_wrong_options_of_a_joint_table(votes, options, message):
     assert message in run("release", votes, *options, *EXACT, code=2)
 
 
@@ -209,9 +207,7 @@ def test_a_compressed_file_that_is_none(tmp_path: Path) -> None:
     assert "cannot be read as CSV" in run("release", path, *COLUMN, *EXACT, code=2)
 
 
-def test_standard_input_is_csv_and_leaves_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_input_is_csv_and_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT], input=TEXT)
     assert result.exit_code == 0, result.output
@@ -264,7 +260,6 @@ def test_standard_input_without_a_header(content: bytes) -> None:
 
 
 # --- encodings
-
 ACCENTS = "person,vöte\n" + "1,Élan\n2,Dole\n3,Élan\n4,\n5,Élan" + "\n6,Dole" * 3000
 OF_ACCENTS = ("--column", "vöte", "--categories", "Élan,Dole", *EXACT)
 ENCODINGS = [
@@ -286,9 +281,7 @@ def named(path: Path, content: bytes, kind: str) -> Path:
 
 
 @pytest.mark.parametrize(("kind", "encoding"), some_of(product(["", ".gz"], ENCODINGS), 8))
-def test_text_in_its_encoding(
-    tmp_path: Path, encoding: str, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_in_its_encoding(tmp_path, encoding, kind, monkeypatch):
     path = named(tmp_path, ACCENTS.encode(encoding), kind)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -308,9 +301,7 @@ def test_standard_input_in_its_encoding(encoding: str) -> None:
     assert ob.Release.from_json(result.stdout).counts == (3, 3001, 0)
 
 
-def test_a_copy_can_be_read_by_its_owner_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_can_be_read_by_its_owner_only(tmp_path, monkeypatch):
     modes = []
     complete = Source.complete
 
@@ -361,9 +352,7 @@ def test_text_that_is_not_in_the_encoding_is_refused_before_anything_is_released
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
 @pytest.mark.parametrize("place", ["file", "standard input"])
-def test_text_that_is_marked_as_utf_16_says_how_to_read_it(
-    tmp_path: Path, encoding: str, place: str
-) -> None:
+def test_text_that_is_marked_as_utf_16_says_how_to_read_it(tmp_path, encoding, place):
     content = "\ufeff".encode(encoding) if encoding == "utf-16-be" else b""
     content += ACCENTS.encode(encoding)
     given = "-" if place == "standard input" else named(tmp_path, content, "")
@@ -410,9 +399,7 @@ def with_lines(path: Path, lines: dict[int, str]) -> Path:
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_quotes_that_make_one_record_of_many_are_refused(
-    tmp_path: Path, lines: dict[int, str], encoding: str
-) -> None:
+def test_quotes_that_make_one_record_of_many_are_refused(tmp_path, lines, encoding):
     path = with_lines(tmp_path / "votes.csv", lines)
     path.write_bytes(path.read_text().encode(encoding))
     said = run("release", path, *COLUMN, *EXACT, "--encoding", encoding, code=2)
@@ -447,9 +434,7 @@ def test_without_that_one_line_elsewhere_moves_many_records(tmp_path: Path) -> N
         ('5" x 6" pipe,a', (2001, 1000)),
     ],
 )
-def test_quotes_that_begin_and_end_a_value_or_stand_in_one_line_are_read(
-    tmp_path: Path, line: str, counts: tuple[int, int]
-) -> None:
+def test_quotes_that_begin_and_end_a_value_or_stand_in_one_line_are_read(tmp_path, line, counts):
     path = with_lines(tmp_path / "votes.csv", {10: line, 2000: line, 2999: "x,b"})
     twice = tuple(2 * counts[at] - (2000, 1000)[at] + at for at in (0, 1))
     release = ob.Release.from_json(run("release", path, *COLUMN, *EXACT))

@@ -154,9 +154,7 @@ def test_a_public_size(place: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("budget", ["epsilon", pytest.param("rho", marks=pytest.mark.slow)])
-def test_the_budget_is_for_all_records_of_a_unit(
-    place: Path, budget: str, privacy: str, d_in: int
-) -> None:
+def test_the_budget_is_for_all_records_of_a_unit(place, budget, privacy, d_in):
     """Every release loses its part of the budget at the distance of a unit, by its mechanism's own
     account, and no more.
     """
@@ -276,9 +274,7 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
         ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
     ],
 )
-def test_what_is_wrong_is_found_before_anything_is_released(
-    place: Path, arguments: str, change: tuple[str, str], message: str
-) -> None:
+def test_what_is_wrong_is_found_before_anything_is_released(place, arguments, change, message):
     Path("votes.toml").write_text(SPECIFICATION.replace(*change))
     shown = run("report", *arguments.split(), "-o", "votes.html", code=2)
     assert len(shown.splitlines()) == 1
@@ -293,9 +289,7 @@ def test_files_that_exist_are_not_replaced(place: Path, taken: str) -> None:
     assert Path(taken).read_text() == "paid for"
 
 
-def test_a_failure_releases_nothing_and_leaves_nothing(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_releases_nothing_and_leaves_nothing(place, monkeypatch):
     def fails(self: SurveyQuery) -> Any:
         raise ReleaseError("reading failed")
 
@@ -304,9 +298,7 @@ def test_a_failure_releases_nothing_and_leaves_nothing(
     assert not [*place.glob("*.html"), *place.glob("*.json")]
 
 
-def test_a_page_that_cannot_be_written_loses_no_release(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_cannot_be_written_loses_no_release(place, monkeypatch):
     def full(number: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -318,9 +310,7 @@ def test_a_page_that_cannot_be_written_loses_no_release(
     assert not [*place.glob("*.html"), *place.glob("*.json")]
 
 
-def test_where_the_page_alone_cannot_be_written_its_releases_are_named(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_page_alone_cannot_be_written_its_releases_are_named(place, monkeypatch):
     write = NewFile.write
 
     def full(self: NewFile, content: bytes) -> None:
@@ -474,9 +464,7 @@ ASKED = [
 @pytest.mark.parametrize("arguments", ASKED)
 @pytest.mark.parametrize("piped", [False, True])
 @pytest.mark.parametrize("first", RECORDS)
-def test_init_writes_no_name_that_may_be_a_value(
-    first: str, piped: bool, arguments: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_init_writes_no_name_that_may_be_a_value(first, piped, arguments, tmp_path):
     path = tmp_path / "data.csv"
     path.write_text(f"{first}\n{first}\n")
     place, content = ("-", path.read_bytes()) if piped else (str(path), b"")
@@ -540,9 +528,7 @@ def test_a_report_of_text_in_its_encoding(place: Path) -> None:
     )
 
 
-def test_where_other_records_are_counted_is_said_before_the_release(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_other_records_are_counted_is_said_before_the_release(place, monkeypatch):
     def fails(self: SurveyQuery) -> Any:
         raise ReleaseError("reading failed")
 

@@ -87,9 +87,7 @@ REFUSED = [
 
 @pytest.mark.usefixtures("_unreleased")
 @pytest.mark.parametrize(("old", "new", "message"), REFUSED)
-def test_everything_that_a_specification_refuses_is_refused(
-    place: Path, old: str, new: str, message: str
-) -> None:
+def test_everything_that_a_specification_refuses_is_refused(place, old, new, message):
     text = Path("votes.json").read_text()
     assert old in text
     if "first line" in message:
@@ -143,9 +141,7 @@ def _with_mechanism(text: str) -> str:
 
 
 @pytest.mark.parametrize("groups", [1333, 1334])
-def test_more_groups_than_are_pooled_are_refused_before_they_are_paid(
-    place: Path, groups: int
-) -> None:
+def test_more_groups_than_are_pooled_are_refused_before_they_are_paid(place, groups):
     """Of two categories and one for all other values, at most 4000 counts."""
     towns = json.dumps([str(number) for number in range(groups)])
     text = QUESTION.replace('["x", "y"]', towns).replace("share = 3", "pooled = true")
@@ -157,9 +153,7 @@ def test_more_groups_than_are_pooled_are_refused_before_they_are_paid(
 
 @pytest.mark.parametrize("data", [[], ["votes.csv"]])
 @pytest.mark.parametrize("command", ["run", "report"])
-def test_a_dry_run_reads_no_record(
-    place: Path, command: str, data: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dry_run_reads_no_record(place, command, data, monkeypatch):
     for of, method in ((SurveyQuery, "release"), (Source, "complete")):
         monkeypatch.setattr(of, method, lambda *_: pytest.fail("records are read"))
     Path("votes.csv").write_bytes(b"vote,town\n" + b"a,x\n" * 100_000 + b"\xff")  # cannot be read

@@ -152,9 +152,7 @@ def test_a_release_is_read_from_standard_input(saved: Path) -> None:
 
 @pytest.mark.parametrize("name", ["one", "groups"])
 @pytest.mark.parametrize(("extension", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_a_picture_is_drawn(
-    saved: Path, tmp_path: Path, name: str, extension: str, magic: bytes
-) -> None:
+def test_a_picture_is_drawn(saved, tmp_path, name, extension, magic):
     picture = tmp_path / f"picture.{extension}"
     run("show", saved / f"{name}.json", "--plot", picture)
     assert picture.read_bytes().startswith(magic)
@@ -189,9 +187,7 @@ def test_json_with_a_byte_order_mark_is_read(saved: Path, tmp_path: Path) -> Non
         ("one.json --mechanism nope", r"mechanism='nope': .*not an installed"),
     ],
 )
-def test_wrong_options_end_in_one_line_and_exit_code_2(
-    saved: Path, options: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_options_end_in_one_line_and_exit_code_2(saved, options, message, monkeypatch):
     monkeypatch.chdir(saved)
     shown = run("show", *options.split(), code=2)
     assert len(shown.splitlines()) == 1

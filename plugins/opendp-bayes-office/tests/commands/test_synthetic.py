@@ -61,9 +61,7 @@ def test_copies_and_the_releases_behind_them_are_written(place: Path) -> None:
     assert Path("votes.html").read_text().count("<h2") > 2
 
 
-def test_labels_come_back_from_the_files_as_they_were_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_come_back_from_the_files_as_they_were_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     labels = ["NA", "null", "", "1.0", "true", " x ", "=1+1", 'a "b"', "c,d", "2026-05-01"]
     pl.DataFrame({'a b,"c"': labels * 20}).write_csv("odd.csv")
@@ -145,9 +143,7 @@ def test_more_copies_of_an_earlier_run_cost_nothing(place: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_found_before_anything_is_released(
-    place: Path, arguments: str, change: tuple[str, str], message: str
-) -> None:
+def test_what_is_wrong_is_found_before_anything_is_released(place, arguments, change, message):
     text = SPECIFICATION.replace(*change)
     if "hellinger" in message:
         text += 'mechanism = "hellinger_exponential"\n'
@@ -165,9 +161,7 @@ def test_copies_need_a_folder(place: Path) -> None:
     assert not Path("made").exists()
 
 
-def test_places_that_are_taken_or_cannot_be_written(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_places_that_are_taken_or_cannot_be_written(place, monkeypatch):
     run(*MAKE, "made")
     again = ("report", "votes.toml", "votes.csv", "--synthetic")
     assert "--synthetic made: exists already; name a new folder." in run(*again, "made", code=2)

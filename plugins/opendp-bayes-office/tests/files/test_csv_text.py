@@ -88,9 +88,7 @@ def test_so_it_is_in_other_encodings(path: Path, encoding: str, end: str) -> Non
 
 
 @pytest.mark.parametrize("trim", [False, True])
-def test_every_small_text_is_read_record_by_record_as_by_csv_or_refused(
-    path: Path, trim: bool
-) -> None:
+def test_every_small_text_is_read_record_by_record_as_by_csv_or_refused(path, trim):
     """Records that a separator, quotes, blanks and ends of lines make, five in a file. One is a
     line, or lines whose quotes are even together: `csv` reads on after `a",b,"`, which would make
     one record of several. A file is refused only if a record has several lines and such quotes.
@@ -144,9 +142,7 @@ def test_blocks_end_where_no_quote_is_open(path: Path, tiny: Callable[[], None])
         assert read(path, content.encode(encoding), encoding=encoding) == records
 
 
-def test_tiny_blocks_make_no_other_records_and_no_other_refusal(
-    path: Path, tiny: Callable[[], None]
-) -> None:
+def test_tiny_blocks_make_no_other_records_and_no_other_refusal(path, tiny):
     draws = random.Random(1)
     texts = [
         "v,w\n" + "".join(draws.choices('ab,"" \n\r', k=draws.randint(0, 40))) for _ in range(30)
@@ -178,9 +174,7 @@ def test_a_value_that_csv_does_not_read_is_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_line_of_excel_that_names_the_separator_is_none_of_the_file(
-    path: Path, line: str, end: str
-) -> None:
+def test_a_line_of_excel_that_names_the_separator_is_none_of_the_file(path, line, end):
     text = f"{line}{end}v;w{end}a;1{end}"
     assert read(path, text) == [("a", "1")]
     assert read(path, text, "v;w", separator=",") == [("a;1",)], "who names one is believed"

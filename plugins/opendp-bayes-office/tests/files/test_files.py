@@ -12,9 +12,8 @@ from opendp_bayes_office.files.reading import Reading, Steps
 from opendp_bayes_office.files.tables import Table
 from tests.helpers.command_line import run
 
+
 # --- one file, as it is scanned
-
-
 def test_every_value_of_csv_is_text_and_every_line_is_read_as_far_as_it_goes(tmp_path):
     """Types that are inferred would depend on the records, and a line could make a release fail."""
     path = tmp_path / "votes.csv"

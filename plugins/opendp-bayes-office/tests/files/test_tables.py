@@ -261,8 +261,6 @@ def test_sheets_of_excel_have_dates(of_others):
 
 
 # --- Files that packages write
-
-
 def table() -> pd.DataFrame:
     codes = [1.0, 2.0, 2.0, float("nan"), 99.0, 1.5]
     people = pd.DataFrame({"code": codes, "vote": ["yes", "no", "no", "", "yes", "?"]})
@@ -386,8 +384,6 @@ def test_text_in_an_old_encoding_is_named_by_its_encoding(tmp_path):
 
 
 # --- Workbooks
-
-
 def workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
     with xlsxwriter.Workbook(path) as book:
         for name, rows in sheets.items():
@@ -461,7 +457,6 @@ def test_a_header_that_may_be_a_record_is_not_shown(tmp_path):
 
 
 # --- Codes that the file describes
-
 CODED = {
     "vote": {3.0: "green", 1.0: "red", 2.0: "blue", -1.0: "no answer", -2.0: "refused", 4.0: " "},
     "party": {"b": "Blue", "a": "Ann's", "c": ""},
@@ -652,8 +647,6 @@ def test_two_columns_of_one_name_are_refused_by_every_door(tmp_path):
 
 
 # --- Specifications, the owner's file, init
-
-
 def test_init_writes_a_file_with_value_labels_that_can_be_run(of_others):
     path = of_others("sample.sav")
     written = run("init", path, "--column", "mylabl", "--epsilon", "1e5")
@@ -701,7 +694,6 @@ def test_it_is_said_that_value_labels_are_a_fact_of_the_code_book(of_others):
 
 
 # --- What is refused
-
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "labels of SAS": ("sample.sas7bdat", {"labels": True}, "labels=True: is for SPSS and Stata, "),
     "labels of Excel": ("mixed.xlsx", {"labels": True}, "labels=True: is for SPSS and Stata, "),
@@ -748,8 +740,6 @@ def test_a_file_that_ends_in_the_middle_tells_nothing(extension, of_others):
 
 
 # --- Columns that nobody asks for
-
-
 def test_columns_of_types_that_opendp_does_not_know_are_left_out(tmp_path):
     people = pl.DataFrame({"vote": ["yes", "no"], "on": [datetime.date(2026, 5, 1)] * 2})
     odd = people.with_columns(

@@ -101,7 +101,6 @@ def test_what_excel_and_libreoffice_wrote_otherwise(of_others):
 
 
 # --- XML as Excel writes it
-
 PARTS = {
     "[Content_Types].xml": (
         '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default'
@@ -247,9 +246,7 @@ def test_every_second_of_a_day_and_every_day_is_read_as_openpyxl_wrote_it(tmp_pa
 
 @pytest.mark.parametrize("value", ["2957004", "1E300", "-1E300"])
 @pytest.mark.parametrize("style", [1, 2])
-def test_a_number_of_no_day_is_null_and_nothing_is_said_of_it(
-    tmp_path: Path, capfd: Any, value: str, style: int
-) -> None:
+def test_a_number_of_no_day_is_null_and_nothing_is_said_of_it(tmp_path, capfd, value, style):
     """openpyxl warns of it, with the value."""
     value = value if style == 1 else value.replace("2957004", "1E10")
     row = f'<row r="2"><c r="A2" s="{style}"><v>{value}</v></c></row>'
@@ -264,7 +261,6 @@ def test_a_number_of_no_day_is_null_and_nothing_is_said_of_it(
 
 
 # --- What no sheet may do
-
 _ONE = '<row r="2"><c r="A2"><v>1</v></c></row>'
 HOSTILE: dict[str, Callable[[Path], Path]] = {
     "a far cell": lambda path: of_parts(

@@ -72,15 +72,11 @@ def untranslated(reports: list[Report], name: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_every_sentence_of_the_page_is_translated(
-    name: str, reports: list[Report], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_sentence_of_the_page_is_translated(name, reports, monkeypatch):
     assert untranslated(reports, name, monkeypatch) == set()
 
 
-def test_a_sentence_without_translation_is_noticed(
-    reports: list[Report], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sentence_without_translation_is_noticed(reports, tmp_path, monkeypatch):
     """Negative control, and a catalogue of one's own: what it has not stays English."""
     own = tmp_path / "nl.toml"
     own.write_text('language = "nl"\ndecimal = ","\n[sentences]\n"Results" = "Resultaten"\n')
@@ -109,9 +105,7 @@ def test_catalogues_have_the_same_sentences_and_nothing_that_no_page_says() -> N
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("little", [[True], [True, False, False]])
-def test_where_noise_hides_almost_everything_is_said_in_every_language(
-    name: str, little: list[bool]
-) -> None:
+def test_where_noise_hides_almost_everything_is_said_in_every_language(name, little):
     (said,) = little_said(np.array(little))
     translated = language_of(name).numbered(said)
     assert translated not in (None, said)
@@ -119,9 +113,7 @@ def test_where_noise_hides_almost_everything_is_said_in_every_language(
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_numbers_have_the_decimal_mark_and_what_stays_english_says_so(
-    name: str, reports: list[Report]
-) -> None:
+def test_numbers_have_the_decimal_mark_and_what_stays_english_says_so(name, reports):
     english, other = (Page(rendered(reports[0], one)) for one in ("en", name))
     shares = [row[-3] for table in english.tables[:3] for row in table[1:]]
     translated = [row[-3] for table in other.tables[:3] for row in table[1:]]
@@ -158,9 +150,7 @@ def test_texts_of_others_are_no_markup_in_any_language() -> None:
         ("[sentences", "is no catalogue"),
     ],
 )
-def test_what_is_no_catalogue_is_refused(
-    content: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_catalogue_is_refused(content, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if content is not None:
         Path("x.toml").write_text(content)

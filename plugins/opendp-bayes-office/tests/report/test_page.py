@@ -103,9 +103,7 @@ by = "town"
 
 
 @pytest.mark.parametrize("set_to", ["", "percent = false", 'among = "all"'])
-def test_shares_are_of_those_who_answered_with_the_missing_beside_them(
-    set_to: str, tmp_path: Path
-) -> None:
+def test_shares_are_of_those_who_answered_with_the_missing_beside_them(set_to, tmp_path):
     frame = pl.DataFrame(
         {"vote": ["yes", "yes", "yes", "no", None] * 400, "town": ["a", "b"] * 1000}
     )
@@ -124,9 +122,7 @@ def test_shares_are_of_those_who_answered_with_the_missing_beside_them(
 @pytest.mark.parametrize(
     ("tag", "percent"), some_of(product(get_args(Tag), [True, False]), len(get_args(Tag)))
 )
-def test_every_share_of_a_page_has_its_unit_and_its_decimal_mark(
-    tag: str, percent: bool, tmp_path: Path
-) -> None:
+def test_every_share_of_a_page_has_its_unit_and_its_decimal_mark(tag, percent, tmp_path):
     """Where the scale of the pictures ends, the shares, and both ends of the intervals."""
     frame = pl.DataFrame({"vote": ["yes", "no", None] * 5, "town": ["a", "b", "b"] * 5})
     few = ANSWERS.replace("20000.0", "2.0")
@@ -156,9 +152,7 @@ title = "Not in order"
 """
 
 
-def test_ordered_categories_have_quartiles_that_leave_out_who_gave_no_answer(
-    tmp_path: Path,
-) -> None:
+def test_ordered_categories_have_quartiles_that_leave_out_who_gave_no_answer(tmp_path):
     counts = {"18-39": 600, "40-64": 300, "65+": 100, None: 3000}
     frame = pl.DataFrame({"age": [age for age, number in counts.items() for _ in range(number)]})
     report = made(ORDERED, frame, tmp_path)

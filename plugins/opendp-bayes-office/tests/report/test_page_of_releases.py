@@ -58,9 +58,7 @@ def text_of(page: str) -> str:
 @pytest.mark.parametrize(
     ("asked", "loss", "contributions"), some_of(product(ASKED, LOSSES, [1, 3]), 8)
 )
-def test_the_page_of_a_release_states_what_it_does(
-    asked: str, loss: str, contributions: int
-) -> None:
+def test_the_page_of_a_release_states_what_it_does(asked, loss, contributions):
     column, options = ASKED[asked]
     release = ob.posterior(context(loss, contributions).query(), column, **options).release()
     report = Report.read(release.to_json(), "A first release")

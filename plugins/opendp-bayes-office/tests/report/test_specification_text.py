@@ -129,9 +129,7 @@ def test_what_is_nested_too_deep_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("hidden", ["\\u001b[2J", "\\u000d", "\\u202e", "\\u009b", "\\u007f"])
 @pytest.mark.parametrize("old", ["Votes", "young", "age group"])
-def test_a_specification_cannot_write_to_the_terminal_of_who_reads_it(
-    old: str, hidden: str
-) -> None:
+def test_a_specification_cannot_write_to_the_terminal_of_who_reads_it(old, hidden):
     """Control characters would let a question of somebody else's hide the budget it asks for."""
     with pytest.raises(SpecificationError, match=r"^'.*': has control characters") as e:
         read_specification(TEXT.replace(f'"{old}"', f'"{old}{hidden}"'))

@@ -234,15 +234,15 @@ def test_a_claim_that_is_neither_proven_nor_refuted() -> None:
             """Nothing is refused."""
 
         def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> Any:
-            return self.inner.log_pmf(counts, prior)  # type: ignore[attr-defined]
+            return self.inner.log_pmf(counts, prior)
 
         def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Any:
-            return self.inner.sample(counts, prior, size)  # type: ignore[attr-defined]
+            return self.inner.sample(counts, prior, size)
 
         def proven_loss(
             self, d_in: int, *, size: int | None, prior: Any, delta: float = 0.0
         ) -> Any:
-            return self.inner.proven_loss(d_in, size=size, prior=prior)  # type: ignore[attr-defined]
+            return self.inner.proven_loss(d_in, size=size, prior=prior)
 
     found = audited(Unaccounted(2.0), 20, ONES, epsilon=1.0)
     assert found.passed
@@ -308,13 +308,9 @@ def test_outcomes_that_only_one_law_lists_have_an_infinite_ratio() -> None:
 
 
 # The statistics.
-
-
 @pytest.mark.parametrize("delta", [0.0, 0.05])
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.2), (0.1, 0.02), (0.99, 0.9), (0.3, 0.3)])
-def test_the_bound_exceeds_the_truth_with_at_most_its_level(
-    p: float, q: float, delta: float
-) -> None:
+def test_the_bound_exceeds_the_truth_with_at_most_its_level(p, q, delta):
     """Exactly, by summing over every outcome of the two experiments; without the confidence bounds
     it would be far more.
     """
@@ -422,8 +418,6 @@ def test_chi_square_of_an_impossible_outcome_and_of_too_few_draws() -> None:
 
 
 # What an audit says.
-
-
 def test_nominal_epsilons_are_those_of_the_papers_calibrations() -> None:
     two, three = np.ones(2), np.ones(3)
     zhang = LaplaceParameters(2.0, noise="floored", total="bounded")
