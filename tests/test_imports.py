@@ -161,7 +161,7 @@ joint = ob.combine_tables(of_axes)
 copies = joint.synthetic(2)
 frames += [ob.agreement_of_copies(joint, copies, kind="population"), *copies]
 assert all(frame.height > 0 for frame in frames), frames
-assert one.posterior.mean().sum() and len(report.releases) == 3 and str(levels.posterior)
+assert one.posterior.mean().sum() and len(report.survey) == 3 and str(levels.posterior)
 assert "polars" in sys.modules
 """
 #: The negative control: with OpenDP shut out, the glue cannot be loaded.

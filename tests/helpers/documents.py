@@ -225,11 +225,12 @@ def objects() -> dict[str, Any]:
     ]
     asked = read_specification(REPORT)
     kept = {"d_in": 1, "truncated": True, "kept": KEPT}
-    of_report = (
-        replace(column, guarantee=replace(column.guarantee, truncated=True)),
-        replace(groups, guarantee=replace(groups.guarantee, truncated=True)),
+    results = (
+        replace(column, guarantee=replace(column.guarantee, truncated=True, measure=BOTH)),
+        replace(groups, guarantee=replace(groups.guarantee, truncated=True, measure=BOTH)),
         replace(optimal, column="code", guarantee=replace(optimal.guarantee, truncated=True)),
     )
+    of_report = ob.Survey(tuple(result.heading for result in asked.results), results)
     return {
         "one_column": column,
         "joint_table": release(
@@ -363,7 +364,7 @@ def _(read: ob.Survey) -> Any:
 def _(read: Report) -> Any:
     return {
         "specification": says(read.specification),
-        "releases": list(map(says, read.releases)),
+        "releases": list(map(says, read.survey.releases)),
         "software": read.software,
     }
 

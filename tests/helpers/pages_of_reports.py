@@ -109,7 +109,7 @@ def made(text: str, frame: pl.DataFrame, directory: Path) -> Report:
     asked = read_specification(text)
     survey = survey_of(directory / "data.parquet", asked)
     software = {"opendp-bayes": ob.__version__}
-    return Report(asked, survey.release().releases, software)
+    return Report(asked, survey.release(), software)
 
 
 def of_election(directory: Path) -> Report:

@@ -5,6 +5,7 @@ A command imports what it needs when it runs, so that help and version need not 
 polars and SciPy.
 """
 
+import sys
 import warnings
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -23,21 +24,67 @@ from opendp_bayes_office.commands import (
     show,
 )
 from opendp_bayes_office.commands.errors import fail, option_errors, say
-from opendp_bayes_office.commands.output import echo
+from opendp_bayes_office.commands.output import NOT_WRITTEN, echo
+
+_NAME = "opendp-bayes"
+#: What typer raises for a command line that cannot be read.
+_UsageError: Any = typer.BadParameter.__base__
+#: What typer says of values, in the words of the command.
+_WORDS = {
+    "Input should be": "must be",
+    "a valid number": "a number",
+    "a valid integer": "a whole number",
+    "greater than or equal to": "at least",
+}
 
 
-def _bare(params: list[Any]) -> list[Any]:
-    """Options, of which help shows a type for those that take a value alone."""
-    for flag in params:
-        flag.metavar = "" if getattr(flag, "is_flag", False) else flag.metavar
-    return params
-
-
-class Commands(TyperGroup):
-    """All commands, and the options before them."""
+class _Plain:
+    """Help in the words of readers: no types of Python; at a closed pipe it ends as results do."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _bare(super().get_params(ctx))
+        """Parameters without a type where that says nothing: of flags and of arguments."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+            elif param.param_type_name == "argument":
+                param.display_type_rich = lambda ctx: None
+        return params
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        try:
+            super().format_help(ctx, formatter)  # type: ignore[misc]
+        except (OSError, SystemExit):  # which rich makes of a closed pipe
+            raise typer.Exit(NOT_WRITTEN) from None
+
+
+class Commands(_Plain, TyperGroup):
+    """All commands, and the options before them."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command line; one that cannot be read is refused in a line."""
+        try:
+            code = super().main(*args, **options | {"prog_name": _NAME, "standalone_mode": False})
+        except _UsageError as error:
+            problem, command = _problem(error), error.ctx.command_path if error.ctx else _NAME
+            if problem:  # else help was shown
+                say(f"{problem.rstrip('.')}; see `{command} --help`.")
+            code = error.exit_code
+        sys.exit(code)
+
+
+def _problem(error: Any) -> str:
+    """The problem of a command line, with the option or the argument and its value."""
+    param = getattr(error, "param", None)
+    if param is None:
+        return str(error.format_message())
+    name = param.opts[0] if param.param_type_name == "option" else param.metavar
+    if (value := error.ctx.meta["values"].get(param.name)) is None:
+        return f"{name}: is missing"
+    problem = str(error.message.partition(",")[0])
+    for typers, words in _WORDS.items():
+        problem = problem.replace(typers, words)
+    return f"{name} {value}: {problem}"
 
 
 app = typer.Typer(
@@ -59,16 +106,13 @@ app = typer.Typer(
 )
 
 
-class Command(TyperCommand):
+class Command(_Plain, TyperCommand):
     """A command that ends in one line where it fails, and refuses an option given twice, of which
     click keeps the last: a release cannot be undone.
     """
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        return _bare(super().get_params(ctx))
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _, rest, options = self.make_parser(ctx).parse_args(args=list(args))
+        ctx.meta["values"], rest, options = self.make_parser(ctx).parse_args(args=list(args))
         if rest:
             fail(
                 f"{rest[0]}: is one argument too many; put quotes around a value with blanks in it,"

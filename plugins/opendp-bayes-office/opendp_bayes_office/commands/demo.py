@@ -101,7 +101,7 @@ def demo(
         survey = query.release()
     with waiting("Computing the posteriors"):
         sheets = [release.sheet(title=title, percent=True) for title, release in survey.items()]
-        page = rendered(Report(asked, survey.releases, {}, survey))
+        page = rendered(Report(asked, survey))
     display(*(part for sheet in sheets for part in (sheet, "")), Sheet((), _NOTES), "")
     with written(output):
         output.write_text(page, encoding="utf-8")

@@ -8,7 +8,6 @@ CSV file that was not given to it, unless it was told that there is a header.
 import json
 import os
 import re
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -139,10 +138,8 @@ def init(
         how = structs.replace(how, labels=True)
         read = source(data, how)
     named = _named(read, column or [], listed, header)
-    with ExitStack() as files:
-        new = files.enter_context(NewFile(output))
-        new_of_owner = None if owner is None else files.enter_context(NewFile(owner))
-        opened = files.enter_context(scannable(read))
+    with scannable(read) as opened:
+        new, new_of_owner = NewFile(output), None if owner is None else NewFile(owner)
         columns = kinds_of(opened, named)
         if data != STANDARD_INPUT:
             opened.complete()

@@ -10,6 +10,6 @@ def main() -> None:
     try:
         from opendp_bayes_office.commands.app import app
 
-        app(prog_name="opendp-bayes")
+        app()
     except KeyboardInterrupt:  # while modules are imported; later typer sees to it
         raise SystemExit(130) from None

@@ -88,7 +88,7 @@ Rho = Annotated[
 Data = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[DATA]",
+        metavar="DATA",
         help=(
             "The file with the data, as for `release`, or the owner's data.toml; - is standard"
             " input."

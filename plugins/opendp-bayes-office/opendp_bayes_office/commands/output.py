@@ -1,4 +1,4 @@
-"""Write results to standard output, and to new files that are opened before data are read.
+"""Write results to standard output, and to new files, which are tried before data are read.
 
 A release has used its budget once it was made. From then on it is not lost, whatever fails: a disk,
 a pipe, the posterior, or the patience of whoever waits for it.
@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,41 +77,45 @@ def keeping(path: Path) -> Iterator[Callable[[str], None]]:
     """A block in which releases are made, which hands their JSON to a function that keeps it: in a
     `NewFile`, or where that cannot be written, on standard error.
     """
-    kept: list[str] = []
+    file, kept = NewFile(path), list[str]()
 
     def keep(text: str) -> None:
         kept.append(text)
         file.write(text.encode() + b"\n")
 
-    with NewFile(path) as file:
-        try:
-            yield keep
-        except BaseException as error:
-            place = f"it is in {path}, and `opendp-bayes show` prints it."
-            if kept and not file.is_written:
-                place = f"it could not be written, so it is here: {kept[0]}"
-            if kept:
-                say(f"the release was made and has used its budget; {place}")
-            elif isinstance(error, KeyboardInterrupt):
-                say("stopped; nothing was released.")
-            raise
+    try:
+        yield keep
+    except BaseException as error:
+        if kept:
+            place = (
+                f"it is in {path}, and `opendp-bayes show` prints it."
+                if file.is_written
+                else f"it could not be written, so it is here: {kept[0]}"
+            )
+            say(f"the release was made and has used its budget; {place}")
+        elif isinstance(error, KeyboardInterrupt):
+            say("stopped; nothing was released.")
+        raise
 
 
 class NewFile:
-    """A file that replaces no other, and is opened at once; or standard output.
+    """A file that replaces no other, or standard output. Whether it can be made is tried at once;
+    it is there once it has its content, so that a process that is killed before leaves no name.
 
     Attributes
     ----------
     path
         Of the file, or `PRINTED`.
     is_written
-        Whether it has its content; at the end of a block without that the file is removed.
+        Whether it has its content.
     """
 
     def __init__(self, path: Path) -> None:
         self.path, self.is_written = path, False
         try:
-            self._file = None if path == PRINTED else open(path, "xb")  # noqa: SIM115
+            if path != PRINTED:
+                path.touch(exist_ok=False)
+                path.unlink()
         except FileExistsError:
             fail(
                 f"--output {path}: exists already, and may hold a release that has used budget;"
@@ -122,23 +126,16 @@ class NewFile:
 
     def write(self, content: bytes) -> None:
         """Write all the content; exits with a message and `NOT_WRITTEN` where that fails."""
-        if self._file is None:
+        if self.path == PRINTED:
             echo(content.decode(), newline=False)
         else:
-            with written(self.path), self._file as file:
+            with written(self.path), open(self.path, "xb") as file, ExitStack() as failed:
+                failed.callback(self.path.unlink)
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+                failed.pop_all()
         self.is_written = True
-
-    def __enter__(self) -> "NewFile":
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        if self._file is not None and not self.is_written:
-            self._file.close()
-            with suppress(OSError):
-                self.path.unlink()
 
 
 @contextmanager

@@ -153,7 +153,8 @@ def report(
     if language is not None:
         language_of(language)
     kept = specification if data is None else output.with_suffix(".json")
-    with NewFile(output) as page, kept_beside(kept), ExitStack() as block:
+    page = NewFile(output)
+    with kept_beside(kept), ExitStack() as block:
         if data is None:
             made = report_in(specification)
         else:

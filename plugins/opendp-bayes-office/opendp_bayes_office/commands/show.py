@@ -83,7 +83,8 @@ def show(
     holds every label as text. In a .csv file a label that spreadsheets would take for a formula
     gets an apostrophe. `--output -` prints JSON for other programs.
 
-    Exit code: 0 if the release was shown, 2 for wrong options or a file without a release.
+    Exit code: 0 if the release was shown, 2 for wrong options or a file without a release, 3 if the
+    table or the picture could not be written.
 
     Examples. The first two make the file for the others:
 
@@ -100,7 +101,7 @@ def show(
     from opendp_bayes import load_mechanism
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
-    from opendp_bayes_office.report.report_document import read_results
+    from opendp_bayes_office.report.report_document import Report
 
     kind = None if output is None or output == PRINTED else output.suffix.lower()
     if kind is not None and kind not in _FILES:
@@ -108,8 +109,8 @@ def show(
     if mechanism is not None:
         load_mechanism(mechanism)
     with option_errors(f"FILE {file}: "):
-        text = text_in(file)
-        whole, in_percent = read_results(text)
+        report = Report.read(text_in(file), file.stem)
+    whole, percent = report.results, percent and report.specification.percent
     with waiting("Computing the posterior"), kept_beside(file):
         if plot is not None:
             _draw(whole, level, plot)
@@ -117,9 +118,8 @@ def show(
             echo(whole.to_frame(level).write_json())
             return
         if output is not None and kind is not None:
-            with NewFile(output) as table:
-                table.write(_FILES[kind](whole.to_frame(level)))
-        sheet = whole.sheet(level, percent=percent and in_percent)
+            NewFile(output).write(_FILES[kind](whole.to_frame(level)))
+        sheet = whole.sheet(level, percent=percent)
     display(sheet)
 
 

@@ -209,7 +209,7 @@ def carried_out(asked: Specified, *, output: Path, as_report: bool = False) -> "
                 until_it_is_kept.enter_context(deferred_interrupts())
                 survey = opened.survey.release()
         software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-        report = Report(opened.specification, survey.releases, software, survey)
+        report = Report(opened.specification, survey, software)
         keep(report.to_json() if as_report else report.results.to_json())
         until_it_is_kept.close()
         yield report
@@ -283,4 +283,10 @@ def report_in(path: Path) -> "Report":
     from opendp_bayes_office.report.report_document import Report
 
     with option_errors(f"{path}: "):
-        return Report.read(text_in(path), path.stem)
+        report = Report.read(text_in(path), path.stem)
+        if not all(release.guarantee.is_stated for release in report.survey.releases):
+            raise ValueError(
+                "has noisy counts whose privacy is not stated, and a page states it. Show them with"
+                " `opendp-bayes show`, or make the page of a release."
+            )
+    return report

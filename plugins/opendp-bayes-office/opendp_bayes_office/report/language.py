@@ -1,6 +1,8 @@
 """The sentences of a page in a language, from its catalogue."""
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -12,22 +14,24 @@ from opendp_bayes_office.report.field_errors import SpecificationError
 #: Languages with a catalogue in this package, and English, which needs none.
 Tag = Literal["de", "en", "es", "fr"]
 _PLACE = re.compile(r"%\(\w+\)s|#")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_NUMBER = r"\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 
 
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A language of pages: its tag, its decimal mark, and its sentences by the English ones. One
-    that has no translation stays English.
+    """A language of pages: its tag and decimal mark, the sentences of a page by the English ones,
+    and the notes of results, in which a number is # and another part is %(...)s. What has no
+    translation stays English.
     """
 
     language: str = "en"
     decimal: str = "."
     sentences: dict[str, str] = {}
+    notes: dict[str, str] = {}
 
     def __post_init__(self) -> None:
-        for english, other in self.sentences.items():
+        for english, other in (self.sentences | self.notes).items():
             if sorted(_PLACE.findall(english)) != sorted(_PLACE.findall(other)):
-                raise ValueError(f"sentences: must have the same %(...)s and # as {english!r}")
+                raise ValueError(f"{other!r}: must have the same %(...)s and # as {english!r}")
 
     def __call__(self, english: str, **values: object) -> Markup:
         """The sentence with values in it, which are escaped unless they are HTML."""
@@ -38,13 +42,30 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """A number as text, with the decimal mark."""
         return text.replace(".", self.decimal)
 
-    def numbered(self, english: str) -> str | None:
-        """A sentence whose numbers are written as # in the catalogue; None without translation."""
+    def note(self, english: str) -> str | None:
+        """A sentence of a result, or a part of one, by the first that it reads as in `notes`; None
+        without translation.
+        """
         if self.language == "en":
             return english
-        numbers = iter(_NUMBER.findall(english))
-        other = self.sentences.get(_NUMBER.sub("#", english))
-        return other and re.sub("#", lambda _: self.number(next(numbers)), other)
+        for pattern, translation in self.notes.items():
+            places = _PLACE.findall(pattern)
+            form = "".join(map(_form, re.split(f"({_PLACE.pattern})", pattern)))
+            if match := re.fullmatch(form, english):
+                return self._filled(translation, zip(places, match.groups(), strict=True))
+        return None
+
+    def _filled(self, translation: str, parts: Iterable[tuple[str, str]]) -> str:
+        """A translation with numbers and parts, which are notes themselves, in their places."""
+        values = defaultdict[str, list[str]](list)
+        for place, text in parts:
+            values[place].append(self.number(text) if place == "#" else self.note(text) or text)
+        return _PLACE.sub(lambda place: values[place[0]].pop(0), translation)
+
+
+def _form(piece: str) -> str:
+    """The form of a piece of a note: of a number, of a part, or of words."""
+    return f"({_NUMBER})" if piece == "#" else "(.+)" if _PLACE.match(piece) else re.escape(piece)
 
 
 def language_of(name: str) -> Language:

@@ -27,11 +27,11 @@ def rendered(report: Report, language: str | None = None) -> str:
     language or that of its specification. Computes every posterior.
     """
     asked = report.specification
-    say = language_of(language or ("en" if asked is None else asked.language))
+    say = language_of(language or asked.language)
     return filled(
         "page.html",
-        title=report.survey.names[0] if asked is None else asked.title,
-        text="" if asked is None else asked.text,
+        title=asked.title,
+        text=asked.text,
         say=say,
         sections=[_section(report, number, say) for number in range(len(report.survey))],
         promise=promise(report, say),
@@ -44,62 +44,59 @@ def rendered(report: Report, language: str | None = None) -> str:
 
 
 def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
-    """What the page shows of a result."""
-    heading = report.survey.names[number]
+    """The part of a page about one result, as its template takes it."""
+    asked, heading = report.specification, report.survey.names[number]
     release: Any = report.survey.releases[number]
-    asked = report.specification
-    result = None if asked is None else asked.results[number]
+    result = asked.results[number]
     frame = _estimated(report, number)
     names = [_printable(label, say) for label in frame["category"]]
-    if asked is not None and result is not None and hasattr(release, "mechanism"):
+    if result.columns and hasattr(release, "mechanism"):
         columns = [asked.columns[name] for name in result.columns]
-        every = [_name(columns, result, label, say) for label in release.categories]
-        names = every * (len(names) // len(every))
+        categories = [_name(columns, result, label, say) for label in release.categories]
+        names = categories * (len(names) // len(categories))
     groups = frame["group"].to_list()
-    if asked is not None and result is not None and result.by is not None:
+    if result.by is not None:
         groups = [named(asked.columns[result.by], group, say) for group in groups]
     end = max(frame["upper"].to_list(), default=1.0)
-    percent = report.percent
     notes: list[str] = []
-    if asked is not None and result is not None:
+    if report.is_specified:
         notes += [*counted(asked, result, say), *_quantiles(release, asked, result, say)]
     if frame["among_all"].any():
         notes.append(
             say("Shares are of the records with an answer, but where it says of all records.")
         )
-    remarks = {note: say.numbered(note) for note in release.sheet(LEVEL, wait=False).notes}
+    remarks = {note: say.note(note) for note in release.sheet(LEVEL, wait=False).notes}
     return {
         "heading": heading,
-        "text": "" if result is None else result.text,
-        "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end, percent, say)),
+        "text": result.text,
+        "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end, asked.percent, say)),
         "left": max(frame.height - _MOST_ROWS, 0),
-        "end": say.number(f"{float(f'{100 * end:.2g}'):g} %" if percent else f"{end:.2g}"),
+        "end": say.number(f"{float(f'{100 * end:.2g}'):g} %" if asked.percent else f"{end:.2g}"),
         "grouped": any(group is not None for group in groups),
         "notes": [*notes, *filter(None, remarks.values())],
-        "remarks": [note for note, other in remarks.items() if not other],
+        "remarks": [note for note, translation in remarks.items() if not translation],
         "loss": _loss(release, say),
-        "mechanism": say.numbered(release.overview[1]) or release.overview[1],
+        "mechanism": say.note(release.overview[1]) or release.overview[1],
     }
 
 
 def _estimated(report: Report, number: int) -> pl.DataFrame:
     """The estimates of a result, from the posterior of all results where that is asked for."""
-    heading = report.survey.names[number]
+    asked, result = report.specification, report.specification.results[number]
     release: Any = report.survey.releases[number]
     frame = release.estimates(LEVEL)
     if not hasattr(release, "mechanism"):  # of discovered categories
         return frame.with_columns(among_all=False)
-    asked = report.specification
-    every = list(release.values()) if hasattr(release, "grouped_by") else [release]
-    if asked is not None and asked.joint:
+    if asked.joint:
         whole: Any = report.survey.posterior
         merged = not hasattr(whole, "marginal")
-        posteriors = [whole[heading] if merged else whole.marginal(*asked.results[number].columns)]
-    elif asked is not None and asked.results[number].pooled:
+        posteriors = [whole[result.heading] if merged else whole.marginal(*result.columns)]
+    elif result.pooled:
         posteriors = list(release.pooled().values())
     else:
-        posteriors = [one.posterior for one in every]
-    answered = every[0].nulls[:1] != (None,) and (asked is None or asked.among == "answered")
+        releases = release.values() if hasattr(release, "grouped_by") else [release]
+        posteriors = [one.posterior for one in releases]
+    answered = asked.among == "answered" and release.nulls[:1] != (None,)
     return frame.with_columns(pl.concat([_shares(one, answered) for one in posteriors]))
 
 
@@ -228,15 +225,14 @@ def promise(report: Report, say: Language) -> dict[str, Any]:
     )
     between = first.sheet(LEVEL, wait=False).notes[0].partition("differ by ")[2]
     change, _, size = between.partition(". ")
-    unit = "one record" if asked is None else asked.privacy.unit
-    unit = say(unit) if unit in say.sentences else unit
+    unit = say(asked.privacy.unit) if asked.privacy.unit in say.sentences else asked.privacy.unit
     loss_text = f"{stated}, δ = {text['delta']}" if loss.delta else stated
-    parts = [say(bound, loss=loss_text, change=say.numbered(change) or change)]
+    parts = [say(bound, loss=loss_text, change=say.note(change) or change)]
     return {
         "loss": loss_text,
         "unit": unit,
         "symbol": symbol,
         "outcome": say(outcome, unit=unit, times=times, rest=rest),
-        "bound": Markup(" ").join([*parts, say.numbered(size) or size]),
+        "bound": Markup(" ").join([*parts, say.note(size) or size]),
         "is_concentrated": is_concentrated,
     }

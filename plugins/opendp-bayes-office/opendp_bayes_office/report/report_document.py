@@ -1,8 +1,7 @@
 """A report as data: its specification and its releases, as JSON."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -10,11 +9,12 @@ from opendp_bayes import Survey
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.release_format.kind_of_text import decoded, format_of
 from opendp_bayes.results.reader import result_from_json
+from opendp_bayes_office.files.reading import as_text
 from opendp_bayes_office.report.checks import check
-from opendp_bayes_office.report.specification import Specification
+from opendp_bayes_office.report.specification import Column, Privacy, Result, Specification
 
-NAME = "opendp-bayes report"
-VERSION = 1
+NAME: Final = "opendp-bayes report"
+VERSION: Final = 1
 
 
 @dataclass(frozen=True)
@@ -23,80 +23,55 @@ class Report:
 
     Attributes
     ----------
-    specification : Specification or None
-        What was asked for; None where a page is made of releases alone.
-    releases : tuple
-        A release for each of its results.
+    specification : Specification
+        What was asked for.
+    survey : Survey
+        The releases, by the headings of the results.
     software : dict[str, str]
         The versions that made them.
-    source : Survey or None
-        The releases where nobody wrote a specification.
+    is_specified : bool
+        False where nobody wrote the specification, so that it has headings and categories alone.
     """
 
-    specification: Specification | None
-    releases: tuple[Any, ...]
+    specification: Specification
+    survey: Survey
     software: dict[str, str] = field(default_factory=dict)
-    source: Survey | None = None
-
-    @cached_property
-    def survey(self) -> Survey:
-        """The releases by the headings of the results."""
-        results = [] if self.specification is None else self.specification.results
-        names = tuple(result.heading for result in results)
-        columns = tuple(tuple(result.columns) for result in results)
-        return self.source or Survey(names, self.releases, columns)
+    is_specified: bool = True
 
     @property
     def results(self) -> Any:
         """The only release, or the survey of several."""
-        return self.survey if len(self.survey) > 1 else self.releases[0]
-
-    @property
-    def percent(self) -> bool:
-        """False where the specification shows shares as numbers from 0 to 1."""
-        return self.specification is None or self.specification.percent
+        return self.survey if len(self.survey) > 1 else self.survey.releases[0]
 
     def sheet(self) -> Sheet:
         """The sheet of the releases; computes their posteriors."""
-        sheet: Sheet = self.results.sheet(percent=self.percent)
-        if self.specification is None or len(self.survey) > 1:
-            return sheet
-        return replace(sheet, title=self.specification.title)
+        sheet: Sheet = self.results.sheet(percent=self.specification.percent)
+        return sheet if len(self.survey) > 1 else replace(sheet, title=self.specification.title)
 
     @classmethod
     def read(cls, text: str | bytes, title: str) -> "Report":
-        """Read a report, or make one of the JSON of a release, under a title, or of a survey.
-
-        Raises
-        ------
-        ValueError
-            For anything else, and where the privacy of a release is not stated, because a page
-            states it.
+        """Read a report, or make one under a title of the JSON of a release or a survey; raises
+        `ValueError` for anything else.
         """
-        if format_of(text) == NAME:
+        kind = format_of(text)
+        if kind == NAME:
             return cls.from_json(text)
-        found, _ = read_results(text)
-        survey = found if isinstance(found, Survey) else Survey((title,), (found,))
-        if not all(release.guarantee.is_stated for release in survey.releases):
-            raise ValueError(
-                "has noisy counts whose privacy is not stated, and a page states it. Show them with"
-                " `opendp-bayes show`, or make the page of a release."
-            )
-        return cls(None, survey.releases, {}, survey)
+        if kind == "opendp-bayes survey":
+            survey = Survey.from_json(text)
+        else:
+            release: Any = result_from_json(text)
+            heading = " × ".join(getattr(release, "columns", ())) or title
+            survey = Survey((heading,), (release,))
+        return cls(_implied(survey, title), survey, is_specified=False)
 
     def to_json(self) -> str:
         """The report as JSON, or where nobody wrote a specification that of its releases;
         `Report.read` reads it back.
         """
-        if self.specification is None:
+        if not self.is_specified:
             return str(self.results.to_json())
-        document = {
-            "format": NAME,
-            "version": VERSION,
-            "software": self.software,
-            "specification": self.specification,
-            "releases": [msgspec.Raw(release.to_json().encode()) for release in self.releases],
-        }
+        releases = [msgspec.Raw(release.to_json().encode()) for release in self.survey.releases]
+        document = _Document(NAME, VERSION, self.software, self.specification, releases)
         return msgspec.json.encode(document).decode()
 
     @classmethod
@@ -115,24 +90,25 @@ class Report:
                     f"releases: the one for {result.heading!r} is not of this specification, or one"
                     " of them was changed."
                 )
-        return cls(asked, releases, document.software)
+        headings = tuple(result.heading for result in asked.results)
+        columns = tuple(tuple(result.columns) for result in asked.results)
+        return cls(asked, Survey(headings, releases, columns), document.software)
 
 
-def read_results(text: str | bytes) -> tuple[Any, bool]:
-    """The release, the releases of groups, or the survey, in a text of JSON; of a report, the
-    survey of its results, or its only release. And whether shares are shown in per cent.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
+def _implied(survey: Survey, title: str) -> Specification:
+    """The specification of releases, as far as they tell it: their headings, and of each of their
+    columns the categories but for other values.
     """
-    if format_of(text) == NAME:
-        report = Report.from_json(text)
-        return report.results, report.percent
-    if format_of(text) == "opendp-bayes survey":
-        return Survey.from_json(text), True
-    return result_from_json(text), True
+    columns: dict[str, Column] = {}
+    results = []
+    for heading, release in survey.items():
+        names = []
+        for at, unknown in enumerate(getattr(release, "unknown", ())):
+            values = [one[at] if isinstance(one, tuple) else one for one in release.categories]
+            names.append(f"{heading}, column {at + 1}")
+            columns[names[-1]] = Column(categories=[as_text(v) for v in values if v != unknown])
+        results.append(Result(column=names, title=heading))
+    return Specification(title=title, privacy=Privacy(), columns=columns, results=results)
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):

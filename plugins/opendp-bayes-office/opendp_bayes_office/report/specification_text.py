@@ -5,28 +5,21 @@ its errors in plain words.
 import json
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import getitem
 from typing import Any
 
 import msgspec
+from msgspec.inspect import ListType, LiteralType, Metadata, NoneType, UnionType, type_info
 
 from opendp_bayes.display.tables import CONTROLS
-from opendp_bayes.mathematics.telling import depth_told
+from opendp_bayes.mathematics.telling import depth_told, meant
 from opendp_bayes.mathematics.validation import each_once
 from opendp_bayes_office.report.checks import check
 from opendp_bayes_office.report.field_errors import FieldError, SpecificationError
-from opendp_bayes_office.report.owner_file import (
-    OwnerFile,
-    OwnersColumn,
-    answered,
-    check_owner,
-)
-from opendp_bayes_office.report.specification import (
-    DISCOVER,
-    Column,
-    Specification,
-)
+from opendp_bayes_office.report.owner_file import OwnerFile, OwnersColumn, answered, check_owner
+from opendp_bayes_office.report.specification import Column, Specification
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -39,16 +32,9 @@ _TYPES = {
     "int": "a whole number",
     "float": "a number",
     "array": "a list",
+    "list": "a list",
     "object": "a table",
     "bool": "true or false",
-}
-#: What a field of texts may be.
-_CHOICES = {
-    "among": "'answered' or 'all'",
-    "blank_lines": "'skip' or 'null'",
-    "categories": f"a list, or {DISCOVER!r}",
-    "language": "'de', 'en', 'es' or 'fr'",
-    "prior": "a number, a list of numbers, 'learned' or 'auto'",
 }
 #: Dots join at most so many names, and none beyond one of these: to read them takes the square.
 _MOST_DOTS, _BETWEEN_NAMES = 100, re.compile(r"[\n,=\[\]{}]")
@@ -152,16 +138,50 @@ def _convert(document: Any, of: type[Any], above: tuple[str, ...] = ()) -> Any:
     steps = [name or int(number) for name, number in _STEP.findall(where.rstrip("`"))]
     path = (*above, *steps)
     if field := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", what):
-        problem = "is not a field" if "unknown" in field[1] else "is missing; add it"
-        raise FieldError((*path, field[2]), f"{problem}. The page Reports lists all fields.")
+        names = [one.name for kind in _types(of, steps) for one in getattr(kind, "fields", ())]
+        raise FieldError(
+            (*path, field[2]),
+            f"is not a field; must be one of {', '.join(names)}.{meant(field[2], names)}"
+            if "unknown" in field[1]
+            else "is missing; add it. The page Reports lists all fields.",
+        )
     expected = what.partition(", got ")[0].removeprefix("Expected ").replace(".0", "")
-    if what.startswith("Invalid enum value"):
-        expected = _CHOICES[str(path[-1])]
     must = re.sub("`(.*?)`", _in_words, expected)
+    if what.startswith("Invalid enum value"):
+        must = " or ".join(words for kind in _types(of, steps) for words in _choices(kind))
     advice = "; write [[results]] in TOML" if path == ("results",) else ""
     raise FieldError(path, f"={reduce(getitem, steps, document)!r}: must be {must}{advice}.")
 
 
 def _in_words(types: re.Match[str]) -> str:
-    named = types[1].split(" | ")
-    return " or ".join(words for name, words in _TYPES.items() if name in named)
+    names = types[1].split(" | ")
+    return " or ".join(words for name, words in _TYPES.items() if name in names)
+
+
+def _choices(kind: Any) -> Iterator[str]:
+    """The words of a type of texts, or the name of another type."""
+    if isinstance(kind, LiteralType):
+        return map(repr, kind.values)
+    return iter([_TYPES[type(kind).__name__.removesuffix("Type").lower()]])
+
+
+def _types(of: Any, steps: Sequence[str | int]) -> list[Any]:
+    """The types that a field may have, by the steps to it, but for none."""
+    kinds = _members(type_info(of))
+    for step in steps:
+        inner = [
+            field.type
+            for kind in kinds
+            for field in getattr(kind, "fields", ())
+            if field.name == step
+        ] or [kind.item_type for kind in kinds if isinstance(kind, ListType)]
+        kinds = [member for kind in inner for member in _members(kind)]
+    return kinds
+
+
+def _members(kind: Any) -> list[Any]:
+    """The types of a union, or of a type without its description."""
+    if isinstance(kind, Metadata):
+        return _members(kind.type)
+    members = kind.types if isinstance(kind, UnionType) else [kind]
+    return [member for member in members if not isinstance(member, NoneType)]

@@ -66,16 +66,15 @@ def methods(report: Report, level: float, say: Language) -> str:
             level=f"{100 * level:.6g} %",
         ),
     ]
-    if asked is not None and asked.joint:
+    if asked.joint:
         sentences.append(
             say(
                 "All results were estimated together, as tables of the same records, with a prior"
                 " whose concentration was learned."
             )
         )
-    if asked is not None and any(result.pooled for result in asked.results):
+    if any(result.pooled for result in asked.results):
         sentences.append(
             say("Groups were estimated together, drawn towards each other where alike.")
         )
-    cleaned = () if asked is None else asked.sentences(dict(asked.columns))
-    return Markup(" ").join((*sentences, *cleaned))
+    return Markup(" ").join((*sentences, *asked.sentences(dict(asked.columns))))

@@ -120,17 +120,20 @@ def test_a_file_that_exists_is_not_replaced(votes: Path, counted: list[None]) ->
     assert not counted
 
 
-def test_nobody_else_takes_the_name_meanwhile(votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_name_is_left_by_a_process_that_is_killed_and_a_file_made_meanwhile_stays(
+    votes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     release = SurveyQuery.release
 
     def slow(self: SurveyQuery) -> Any:
-        with pytest.raises(FileExistsError):
-            Path("vote.json").touch(exist_ok=False)
+        Path("vote.json").touch(exist_ok=False)
         return release(self)
 
     monkeypatch.setattr(SurveyQuery, "release", slow)
-    run("release", votes, *RELEASE, "-o", "vote.json")
-    assert Release.from_json(Path("vote.json").read_bytes()).categories == ("a", "b")
+    message = run("release", votes, *RELEASE, "-o", "vote.json", code=3)
+    assert "vote.json: cannot be written (File exists)" in message
+    assert rescued(message).categories == ("a", "b")
+    assert Path("vote.json").read_bytes() == b""
 
 
 @pytest.mark.parametrize(
@@ -245,6 +248,42 @@ def test_a_version_that_cannot_be_printed_ends_with_a_message() -> None:
     os.close(writer)
     message = "opendp-bayes: standard output: cannot be written (Broken pipe).\n"
     assert (ended.returncode, ended.stderr) == (3, message)
+
+
+@pytest.mark.parametrize("asked", [["--help"], ["plan", "--help"], []])
+def test_help_at_a_closed_pipe_ends_as_a_result_does(asked: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = process(*asked, stdout=writer)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ("plan --prior 1,1 --epsilon abc", "--epsilon abc: must be a number"),
+        ("plan --prior 1,1 --size 1.5", "--size 1.5: must be a whole number"),
+        ("plan --prior 1,1 --contributions 0", "--contributions 0: must be at least 1"),
+        ("report", "SPEC.toml: is missing"),
+        ("plan", "--prior: is missing"),
+        ("plan --prior", "Option '--prior' requires an argument"),
+        ("plan --pior 1,1", "No such option: --pior ("),
+        ("polls", "No such command 'polls'"),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_is_refused_in_a_line(asked: str, problem: str) -> None:
+    message = run(*asked.split(), code=2)
+    assert message.startswith(f"opendp-bayes: {problem}")
+    assert len(message.splitlines()) == 1
+    assert "; see `opendp-bayes" in message
+
+
+@pytest.mark.parametrize("command", ["release", "run", "report", "show", "init", "ledger"])
+def test_help_shows_no_types_of_python(command: str) -> None:
+    shown = run(command, "--help")
+    assert "<path>" not in shown
+    assert "[[" not in shown
 
 
 COMMANDS = ("init", "release", "run", "report", "show", "plan", "ledger", "demo")

@@ -78,7 +78,7 @@ REFUSED = [
     ),
     ('"title": "Votes",', '"title": "Votes"', r"votes.json: is not JSON: Expecting ',' delimiter"),
     ('"by": "town"', '"by": "city"', r"votes.json: results[1].by: 'city' is not under columns"),
-    ('"share": 3', '"scale": 3', r"votes.json: results[1].scale: is not a field. The page Reports"),
+    ('"share": 3', '"scale": 3', r"votes.json: results[1].scale: is not a field; must be one of"),
     ('"share": 3', '"prior": [1]', r"prior=[1.0]: has shape (1,); must have 3 entries"),
     ('"laplace_parameters"', '"laplace"', r"questions['vote']: mechanism='laplace': is not"),
     ('"laplace_parameters"', '"knorm_parameters"', "is not in the first line of votes.csv"),

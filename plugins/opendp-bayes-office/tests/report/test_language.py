@@ -7,7 +7,9 @@ from typing import get_args
 import numpy as np
 import polars as pl
 import pytest
+from opendp.context import loss_of, unit_of
 
+import opendp_bayes as ob
 from opendp_bayes.results.sheets import little_said
 from opendp_bayes_office.report import language
 from opendp_bayes_office.report.field_errors import SpecificationError
@@ -15,6 +17,7 @@ from opendp_bayes_office.report.language import Language, Tag, language_of
 from opendp_bayes_office.report.page import rendered
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers.pages_of_reports import Page, made, of_election, of_marriages
+from tests.helpers.sources import ROOT
 
 OTHERS = [name for name in get_args(Tag) if name != "en"]
 ORDERED = """
@@ -94,20 +97,20 @@ def test_catalogues_have_the_same_sentences_and_nothing_that_no_page_says() -> N
     assert [one.language for one in catalogues] == OTHERS
     for other in catalogues[1:]:
         assert set(other.sentences) == set(catalogues[0].sentences)
+        assert set(other.notes) == set(catalogues[0].notes)
     folder = Path(language.__file__).parent
     sources = [folder / "page.py", folder / "statements.py", folder / "templates/page.html"]
+    sources.append(folder / "specification.py")
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
     code = re.sub(r'"\s*"', "", re.sub(r"\s+", " ", text))
-    said = [sentence for sentence in catalogues[0].sentences if "#" not in sentence]
-    numbered = {"The number of records is private.", *little_said(np.array([True]))}
-    assert {sentence for sentence in said if sentence not in code} <= numbered
+    assert not [sentence for sentence in catalogues[0].sentences if sentence not in code]
 
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("little", [[True], [True, False, False]])
 def test_where_noise_hides_almost_everything_is_said_in_every_language(name, little):
     (said,) = little_said(np.array(little))
-    translated = language_of(name).numbered(said)
+    translated = language_of(name).note(said)
     assert translated not in (None, said)
     assert ("1" in str(translated) and "3" in str(translated)) == (len(little) > 1)
 
@@ -120,11 +123,11 @@ def test_numbers_have_the_decimal_mark_and_what_stays_english_says_so(name, repo
     assert translated == [share.replace(".", ",") for share in shares]
     assert other.tables[0][1][0] == "Clinton"
     assert other.document == english.document
-    page = rendered(reports[2], name)
-    body = page[page.index("<main>") : page.index("<script")]
-    remarks = re.findall(r'<p class="faint" lang="en">(.*?)</p>', body)
-    assert all(re.search("[A-Z]", remark) for remark in remarks)
-    assert "data sets that differ" not in re.sub(r'<p class="faint" lang="en">.*?</p>', "", body)
+    for report in reports:
+        page = rendered(report, name)
+        body = page[page.index("<main>") : page.index("<script")]
+        assert "data sets that differ" not in body
+        assert re.findall(r'<p class="faint" lang="en">(.*?)</p>', body) == []
 
 
 def test_the_language_of_the_specification_holds_unless_another_is_named(tmp_path: Path) -> None:
@@ -146,6 +149,7 @@ def test_texts_of_others_are_no_markup_in_any_language() -> None:
         (None, r"language='x\.toml': must be one of de, en, es, fr, or the file of a catalogue"),
         ('sentence = "a"', "is no catalogue"),
         ('[sentences]\n"# records" = "records"', r"must have the same %\(\.\.\.\)s and #"),
+        ('[notes]\n"# records" = "records"', r"must have the same %\(\.\.\.\)s and #"),
         ('[sentences]\n"In %(a)s" = "In %(b)s"', r"must have the same %\(\.\.\.\)s and #"),
         ("[sentences", "is no catalogue"),
     ],
@@ -162,7 +166,69 @@ def test_what_is_no_catalogue_is_refused(content, message, tmp_path, monkeypatch
 def test_the_numbers_of_every_note_have_the_mark(name: str) -> None:
     say = language_of(name)
     assert say.number("0.5") == "0,5"
-    notes = {english: other for english, other in say.sentences.items() if "#" in english}
-    assert notes
-    for english, other in notes.items():
-        assert say.numbered(english.replace("#", "0.5")) == other.replace("#", "0,5")
+    for english, other in say.notes.items():
+        if "#" in english and "%(" not in english:
+            assert say.note(english.replace("#", "0.5")) == other.replace("#", "0,5")
+
+
+LOOK = "check the spelling, capitals and spaces of the categories"
+UNMATCHED = [
+    f"About 95 % of the records of vote are none of Yes, <no>: {LOOK}.",
+    f"Nearly all records of vote are none of Yes, <no>: {LOOK}.",
+    f"About 95 % of the records are in no group: {LOOK} of town.",
+    f"Nearly all records are in no group: {LOOK} of town and age.",
+    f"The counts of A may be noise alone: if you expect more records there, {LOOK} of town.",
+    "All counts together are 3, which may be noise alone: if you expect more records,"
+    f" {LOOK} of vote.",
+]
+
+
+def test_notes_on_labels_that_match_nothing_are_those_of_releases() -> None:
+    path = ROOT / "opendp_bayes/inference/unmapped_records.py"
+    text = re.sub(r'"\s*f?"', "", path.read_text(encoding="utf-8"))
+    assert LOOK in text
+    for piece in (
+        "are none of",
+        "are in no group",
+        "may be noise alone: if you expect more records",
+    ):
+        assert piece in text
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("note", UNMATCHED)
+def test_notes_on_labels_that_match_nothing_are_translated(name: str, note: str) -> None:
+    translation = str(language_of(name).note(note))
+    assert not re.search("check|records|none|town and age are", translation)
+    for part in re.findall("Yes, <no>|vote|town and age|town|A |95|3,", note):
+        assert part in translation
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_page_of_a_release_alone_is_in_the_language_too(name: str) -> None:
+    query = ob.context(
+        pl.DataFrame({"vote": ["yes"] * 1000}),
+        privacy_unit=unit_of(contributions=1),
+        privacy_loss=loss_of(4.0),
+        split_evenly_over=1,
+    ).query()
+    release = ob.posterior(
+        query, "vote", categories=["Yes", "<no>"], nulls=ob.DROP, unknown="other"
+    ).release()
+    page = rendered(Report.read(release.to_json(), "t"), name)
+    assert "Yes, &lt;no&gt;" in page
+    assert LOOK not in page
+    assert f"<bdi>{language_of(name)('other')}</bdi>" in page
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_parts_of_a_note_are_notes_and_the_names_of_the_data_are_not(name: str) -> None:
+    say = language_of(name)
+    promise = (
+        "ρ = 0.5 (zero-concentrated), δ = 1e-09 for data sets that differ by 1 record changed."
+    )
+    note = str(say.note(f"All groups together: {promise} The number of records, 900, is public."))
+    assert "ρ = 0,5 (" in note
+    assert "900" in note
+    assert not re.search("together|differ|record | is ", note)
+    assert say.note("a sentence of nobody's") is None

@@ -101,10 +101,15 @@ def test_a_survey_has_a_section_for_each_question(loss: str) -> None:
     assert report.to_json() == survey.to_json()
 
 
-def test_counts_of_an_unstated_privacy_have_no_page() -> None:
+def test_counts_of_an_unstated_privacy_have_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counts = ob.noisy_counts([10, 20], ["a", "b"], mechanism="laplace_parameters", scale=2.0)
-    with pytest.raises(ValueError, match="whose privacy is not stated"):
-        Report.read(counts.to_json(), "counts")
+    monkeypatch.chdir(tmp_path)
+    Path("counts.json").write_text(counts.to_json())
+    message = run("report", "counts.json", code=2)
+    assert "counts.json: has noisy counts whose privacy is not stated" in message
+    assert "a" in run("show", "counts.json")
 
 
 def test_a_first_release_becomes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

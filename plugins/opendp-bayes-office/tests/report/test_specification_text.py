@@ -52,7 +52,7 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ("epsilon = 1.0", "epsilon = 'x'", r"privacy\.epsilon='x': must be a number"),
         ("epsilon = 1.0", "", r"privacy: .*not both"),
         ("epsilon = 1.0", "epsilon = 1.0\nrho = 1", r"privacy: .*epsilon or rho"),
-        ("epsilon = 1.0", "eps = 1.0", r"privacy\.eps: .*not a field"),
+        ("epsilon = 1.0", "eps = 1.0", r"privacy\.eps: .*not a field.* Did you mean 'epsilon'"),
         ("epsilon = 1.0", "rho = 1.0\ndelta = 1", r"privacy\.delta=1: .*< 1"),
         ("epsilon = 1.0", "rho = 1.0\nsize = 0", r"privacy\.size=0: .*>= 1"),
         ("epsilon = 1.0", 'rho = 1\nidentifier = "id"', r"privacy: identifier and rows_"),
@@ -60,7 +60,7 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         (
             "[privacy]",
             'blank_lines = "none"\n[privacy]',
-            r"blank_lines='none': must be 'skip' or 'null'",
+            r"blank_lines='none': must be 'null' or 'skip'",
         ),
         (
             "epsilon = 1.0",
@@ -87,7 +87,11 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
             'column = "vote"\nby = "age group"\npooled = true\nprior = 2',
             r"results\[0\]\.prior: .*with pooled",
         ),
-        ("prior = 0.5", "prior = 'learnt'", r"results\[1\]\.prior='learnt': .*a list of"),
+        (
+            "prior = 0.5",
+            "prior = 'learnt'",
+            r"results\[1\]\.prior='learnt': .*a number or a list or 'auto' or 'learned'",
+        ),
         ('title = "Votes"', "", r"title: is missing"),
         (
             '[[results]]\ncolumn = "vote"\n\n[[results]]\ncolumn = ["vote", "age group"]',
@@ -98,7 +102,9 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ("prior = 0.5", "prior = true", r".*prior=True: "),
         ('"Votes"', '""', r"title='': .*>= 1"),
         ("share = 2", 'title = "vote"', r"results\[1\]\.title='vote': .*already"),
-        ("title =", "titel =", r"titel: is not a field"),
+        ("title =", "titel =", r"titel: is not a field; must be one of .*, title, text, .*'title'"),
+        ("prior = 0.5", "pryor = 0.5", r"results\[1\]\.pryor: is not a field; .*column, title,"),
+        ("labels = [", "label = [", r"columns\.age group\.label: is not a field; .*categories,"),
     ],
 )
 def test_an_error_has_its_line(old: str, new: str, message: str) -> None:
