@@ -142,7 +142,8 @@ def in_plain_words(mechanism: Any) -> str:
 
 
 def kind_in_words(name: str) -> str:
-    """What readers who do not program call mechanisms of a class; other names are themselves.
+    """The plain name of mechanisms of a class, for readers who do not program; any other name is
+    left as it is.
 
     Examples
     --------

@@ -257,7 +257,7 @@ def _counted(levels: Mapping[str, Integers], names: Names, labels: Labels) -> In
 
 
 def _row(table: TablePosterior, shares: Floats, size: Floats, kind: Kind) -> dict[str, Any]:
-    """What the shares in each copy, shape `(copies, cells)`, have to do with a posterior."""
+    """Compare the shares in each copy, shape `(copies, cells)`, with a posterior."""
     mean, std = table.mean(), table.std()
     of_all, of_one = abs(shares.mean(axis=0) - mean), abs(shares - mean)
     worst, combined = int(of_all.argmax()), None

@@ -96,7 +96,7 @@ class Discovering(Bound[DiscoveredRelease]):
         return replace(loss)  # a value that nobody can change for others
 
     def spent(self, budget: Any) -> tuple[float, float]:
-        """The same in the measure of the query."""
+        """The loss for one privacy unit, in the measure of the query."""
         return self._in_measure(self.loss(budget))
 
     def _in_measure(self, loss: PrivacyLoss) -> tuple[float, float]:
@@ -260,7 +260,7 @@ class DiscoveryQuery(AskedQuery[DiscoveredRelease]):
     _bound: Discovering
 
     def within(self, query: Any) -> Discovering:
-        """What is to be discovered for a part of the budget of another query of the same Context.
+        """Bind the discovery to a part of the budget of another query of the same Context.
 
         Raises
         ------

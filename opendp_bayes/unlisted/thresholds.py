@@ -289,7 +289,7 @@ RestNoise = DiscreteLaplace | DiscreteGaussian
 
 @dataclass(frozen=True)
 class Discovery:
-    """How keys are discovered.
+    """The law by which keys are discovered, and the noise of the number of hidden records.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class SharesOfKeys:
         return [(keys_of_kind, all_draws[:, keys_of_kind].reshape(-1)) for keys_of_kind in parts]
 
     def _statistics(self, statistic: Callable[[Floats], ArrayLike], *shape: int) -> Floats:
-        """What is computed from the draws of each kind, for all keys of it."""
+        """A statistic of the draws of each kind, for all keys of it."""
         results = np.empty((self._kinds.size, *shape))
         for keys_of_kind, draws in self._draws_of_kinds:
             results[keys_of_kind] = statistic(draws)

@@ -152,7 +152,7 @@ class LawOfKeys:
 
 
 class _Known(IntensityLaw):
-    """What is known of `x = ln a`, of which R is the sharpest, if there is one."""
+    """The likelihood of `x = ln a`, of which R is the sharpest part, if there is one."""
 
     def __init__(self, keys: NoisyKeys, lattice: Lattice) -> None:
         last, step, threshold = lattice.end, lattice.step, lattice.threshold

@@ -1,3 +1,3 @@
-"""What touches data here: the numbers of records, or of people, of each value, and the release of
-those that are shown.
+"""The part that touches data: it counts the records, or people, of each value, and releases the
+values that are shown.
 """

@@ -103,14 +103,14 @@ Count = Callable[[Any], CountedKeys]
 
 @dataclass(frozen=True)
 class Keys:
-    """What is counted: a column, and where nulls are.
+    """A column whose values are counted, and the value that nulls are counted under.
 
     Attributes
     ----------
     column, kind : str, Kind
         As in `KeysSpace`.
     listed : tuple[str or int or bool, ...]
-        The same.
+        As in `KeysSpace`.
     nulls : str or int or bool or None
         The value under which nulls are counted, one of `listed`; None where they are left out.
     person : str or None
@@ -314,8 +314,8 @@ def counts_in_plan(gate: StablePlan, keys: Keys, made_by: str) -> Transformation
 
 
 def people_of_unit(metric: Metric, d_in: Any) -> int:
-    """How many identifiers come and go where neighbours are at a distance of identifiers: two for
-    each that is exchanged.
+    """The number of identifiers that come and go where neighbours are at a distance of identifiers:
+    two for each that is exchanged.
     """
     exchanged = isinstance(getattr(metric, "inner_metric", metric), ChangeOneIdDistance)
     return Bounds.of(d_in).records * (2 if exchanged else 1)

@@ -29,7 +29,7 @@ ROWS_OF_A_FILE = 10_000_000
 
 
 def labels(k: int) -> list[str]:
-    return [f"category {at}" for at in range(k)]
+    return [f"category {number}" for number in range(k)]
 
 
 def make(folder: Path, rows: int, k: int) -> None:
@@ -38,7 +38,7 @@ def make(folder: Path, rows: int, k: int) -> None:
         return
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
-    for at, start in enumerate(range(0, rows, ROWS_OF_A_FILE)):
+    for number, start in enumerate(range(0, rows, ROWS_OF_A_FILE)):
         size = min(ROWS_OF_A_FILE, rows - start)
         codes = pl.Series(rng.integers(k, size=size, dtype=np.uint32))
         frame = pl.DataFrame(
@@ -47,7 +47,7 @@ def make(folder: Path, rows: int, k: int) -> None:
                 "person": pl.Series(np.arange(start, start + size) // 3),
             }
         )
-        frame.write_parquet(folder / f"part{at:04d}.parquet", row_group_size=1_000_000)
+        frame.write_parquet(folder / f"part{number:04d}.parquet", row_group_size=1_000_000)
     (folder / "done").touch()
 
 
@@ -118,12 +118,12 @@ def ours(engine: str, frame: Any, k: int, limit: int) -> Callable[[], int]:
         )
         return lambda: int((count(frame) > 0).sum())
     identifier = {"identifier": "person"} if limit else {}
-    made = context(
+    opened = context(
         frame,
         privacy_unit=dp.unit_of(contributions=1, **identifier),
         privacy_loss=dp.loss_of(epsilon=1.0),
     )
-    query = made.query()
+    query = opened.query()
     if limit:
         query = query.truncate_per_group(limit)
     count, _ = query.counts_of(Question((Variable("vote", labels(k), **policy),)))
@@ -132,7 +132,7 @@ def ours(engine: str, frame: Any, k: int, limit: int) -> Callable[[], int]:
 
 
 def written(frame: Any, k: int) -> Callable[[], int]:
-    """The same count, by the core, of a file that the engine's column is written to."""
+    """The count of the core, of a file that the engine's column is written to."""
     from opendp_bayes_engines import columns
 
     return lambda: ours("core", columns(frame, ["vote"]), k, 0)()
@@ -143,11 +143,11 @@ def processor_time() -> float:
     spent = time.process_time()
     for child in Path("/proc").glob("[0-9]*/stat"):
         try:
-            name, fields = child.read_text().rsplit(")", 1)
+            head, fields = child.read_text().rsplit(")", 1)
         except OSError:
             continue
         values = fields.split()
-        if name.endswith("(java") and _is_below(int(values[1])):
+        if head.endswith("(java") and _is_below(int(values[1])):
             spent += (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
     return spent
 
@@ -167,16 +167,16 @@ def measure(engine: str, folder: Path, k: int, limit: int, repeats: int) -> dict
     """The shortest time of each of both, in turn, in this process, and its largest memory."""
     frame = scan(engine, folder)
     both = {"own": own(engine, frame), "ours": ours(engine, frame, k, limit)}
-    known = min(k, both["own"]()) if limit == 0 else k
+    expected = min(k, both["own"]()) if limit == 0 else k
     both["columns"] = written(frame, k)
-    best = {f"{name} {of}": float("inf") for name in both for of in ("cpu", "wall")}
+    best = {f"{counter} {clock}": float("inf") for counter in both for clock in ("cpu", "wall")}
     for _ in range(repeats):
-        for name, count in both.items():
+        for counter, count in both.items():
             cpu, wall = processor_time(), time.perf_counter()
-            found = count()
-            assert limit or found == known
-            best[f"{name} cpu"] = min(best[f"{name} cpu"], processor_time() - cpu)
-            best[f"{name} wall"] = min(best[f"{name} wall"], time.perf_counter() - wall)
+            counted = count()
+            assert limit or counted == expected
+            best[f"{counter} cpu"] = min(best[f"{counter} cpu"], processor_time() - cpu)
+            best[f"{counter} wall"] = min(best[f"{counter} wall"], time.perf_counter() - wall)
     return best
 
 
@@ -234,10 +234,10 @@ HEADER += ["ours, elapsed s", "own, elapsed s", "peak, MB"]
 def row(engine: str, folder: Path, rows: int, k: int, limit: int = 0) -> list[Any]:
     repeats = 5 if rows <= 10**8 else 2
     best = alone("measure", engine, folder, k, limit, repeats)
-    found = [engine, rows, k, best["ours cpu"], best["own cpu"], best["ours cpu"] / best["own cpu"]]
-    found.append(best["columns cpu"])
+    cells = [engine, rows, k, best["ours cpu"], best["own cpu"], best["ours cpu"] / best["own cpu"]]
+    cells.append(best["columns cpu"])
     peak_mb = "" if engine == "spark" else round(alone("peak", engine, folder, k, limit)["peak"])
-    return [*found, best["ours wall"], best["own wall"], peak_mb]
+    return [*cells, best["ours wall"], best["own wall"], peak_mb]
 
 
 def main() -> None:
@@ -259,35 +259,42 @@ def main() -> None:
     ):
         if not cases:
             continue
-        found = []
+        lines = []
         for rows, k in cases:
             folder = arguments.folder / f"{rows}-{k}"
             make(folder, rows, k)
-            found += [row(engine, folder, rows, k) for engine in arguments.engines]
+            lines += [row(engine, folder, rows, k) for engine in arguments.engines]
         table(
             title,
             HEADER,
-            found,
+            lines,
             "Seconds of processor time, then elapsed on a machine with other work to do. `core` is"
             " `make_categorical_counts` on a polars scan, the others go through `engines.context`;"
             " `own` is the engine's `group_by` and length. Wanted: a ratio of at most 1.1 for"
             " polars and DuckDB, 1.2 for Spark, whose memory is its Java process's and not shown.",
         )
-    found = []
+    lines = []
     for rows in map(int, arguments.truncated_rows):
         folder = arguments.folder / f"{rows}-10"
         make(folder, rows, 10)
         for engine in {"polars", "duckdb"}.intersection(arguments.engines):
-            of = alone("truncation", engine, folder, 10, 2)
-            found.append(
-                [engine, rows, of["cpu"], of["wall"], round(of["peak"]), round(of["disk"])]
+            costs = alone("truncation", engine, folder, 10, 2)
+            lines.append(
+                [
+                    engine,
+                    rows,
+                    costs["cpu"],
+                    costs["wall"],
+                    round(costs["peak"]),
+                    round(costs["disk"]),
+                ]
             )
-    if found:
+    if lines:
         header = ["engine", "rows", "ours, s", "elapsed s", "peak, MB", "disk, MB"]
         table(
             "At most two rows of each person",
             header,
-            found,
+            lines,
             "A person has three rows. DuckDB has 500 MB of memory and what disk it wants; polars"
             " what memory it wants.",
         )

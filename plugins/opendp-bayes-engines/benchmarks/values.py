@@ -80,9 +80,9 @@ def measure(engine: str, folder: Path, limit: int, repeats: int) -> dict[str, fl
 
 
 def _fingerprint(batch: pl.DataFrame) -> int:
-    """The same for the same numbers, whatever their order."""
-    each = pl.col("key").hash(1, 2, 3, 4) % 2**31 * pl.col("number") % (2**31 - 1)
-    return int(batch.select(each.cast(pl.UInt64).sum()).item())
+    """A number that the same batches have in common, whatever the order of their rows."""
+    products = pl.col("key").hash(1, 2, 3, 4) % 2**31 * pl.col("number") % (2**31 - 1)
+    return int(batch.select(products.cast(pl.UInt64).sum()).item())
 
 
 def main() -> None:
@@ -93,29 +93,31 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--engines", nargs="+", default=["core", "polars", "duckdb", "dask"])
     parser.add_argument("--folder", type=Path, required=True, help="for the files; is not emptied")
-    given = parser.parse_args()
-    rows, k = int(given.rows), int(given.values)
-    folder = given.folder / f"{rows}-{k}"
+    options = parser.parse_args()
+    rows, k = int(options.rows), int(options.values)
+    folder = options.folder / f"{rows}-{k}"
     make(folder, rows, k)
-    found, prints = [], set()
-    for engine in given.engines:
-        arguments = ["--alone", engine, str(folder), str(given.limit), str(given.repeats)]
+    lines, prints = [], set()
+    for engine in options.engines:
+        arguments = ["--alone", engine, str(folder), str(options.limit), str(options.repeats)]
         done = subprocess.run(  # noqa: S603
             [sys.executable, __file__, *arguments], check=True, stdout=subprocess.PIPE
         )
-        of: dict[str, float] = json.loads(done.stdout.decode().splitlines()[-1])
-        ratio = of["ours"] / of["own"]
-        peak = "" if engine == "spark" else round(of["peak"])
-        found.append([engine, rows, of["values"], of["ours"], of["own"], ratio, of["wall"], peak])
-        prints.add(of["print"])
+        costs: dict[str, float] = json.loads(done.stdout.decode().splitlines()[-1])
+        ratio = costs["ours"] / costs["own"]
+        peak = "" if engine == "spark" else round(costs["peak"])
+        lines.append(
+            [engine, rows, costs["values"], costs["ours"], costs["own"], ratio, costs["wall"], peak]
+        )
+        prints.add(costs["print"])
     assert len(prints) == 1
-    limited = f", at most {given.limit} rows of each person" if given.limit else ""
+    limited = f", at most {options.limit} rows of each person" if options.limit else ""
     table(
         "Values that nobody listed" + limited,
         HEADER,
-        found,
+        lines,
         "Seconds of processor time, then elapsed on a machine with other work to do; the shortest"
-        f" of {given.repeats}. `own` is the engine's `group_by` and length, into memory. The"
+        f" of {options.repeats}. `own` is the engine's `group_by` and length, into memory. The"
         " numbers before noise were equal.",
     )
 

@@ -30,18 +30,17 @@ class Column:
     Attributes
     ----------
     type : str
-        Str The engine's name of its type, without what the type holds: labels of an Enum may be
-        data.
+        The engine's name of its type, without what the type holds: labels of an Enum may be data.
     dtype : Any
-        A type of polars, or None In which polars has the same values; None where it has none.
+        The type in which polars has the same values; None where it has none.
     """
 
     type: str
     dtype: Any = None
 
     @property
-    def known(self) -> ColumnKind:
-        """What a question knows of the column."""
+    def kind(self) -> ColumnKind:
+        """The kind of the column, as a question takes it."""
         return ColumnKind(_KINDS.get(self.dtype, "other"), str(self.dtype))
 
 
@@ -52,31 +51,31 @@ def schema_of(columns: Iterable[tuple[Any, Column]]) -> dict[str, Column]:
     """The columns by name, without those whose names differ in nothing but case: engines do not
     always tell them apart.
     """
-    listed = [(name, column) for name, column in columns if isinstance(name, str)]
-    names = Counter(name.casefold() for name, _ in listed)
-    return {name: column for name, column in listed if names[name.casefold()] == 1}
+    listed = [(label, column) for label, column in columns if isinstance(label, str)]
+    names = Counter(label.casefold() for label, _ in listed)
+    return {label: column for label, column in listed if names[label.casefold()] == 1}
 
 
 def check_columns(schema: Schema, names: Sequence[str], *, counted: bool) -> None:
     """Raise `ValueError`/`TypeError` unless every column is there, and of a type that is read, or
     with `counted` one that is counted within an engine.
     """
-    for name in names:
-        column = schema.get(name) if isinstance(name, str) else None
+    for label in names:
+        column = schema.get(label) if isinstance(label, str) else None
         if column is None:
             raise ValueError(
-                f"column={told(name)}: is not a column of the table, or another column has the same"
-                " name but for case; rename one."
+                f"column={told(label)}: is not a column of the table, or another column has the"
+                " same name but for case; rename one."
             )
         if column.dtype is None:
             raise TypeError(
-                f"column={name!r}: has type {column.type}, whose values polars does not share; cast"
-                " it in the table to text, a date, a Boolean or a number of at most 64 bits."
+                f"column={label!r}: has type {column.type}, whose values polars does not share;"
+                " cast it in the table to text, a date, a Boolean or a number of at most 64 bits."
             )
         if counted and column.dtype not in _COUNTED:
             raise TypeError(
-                f"column={name!r}: has type {column.type}, which is not counted within an engine;"
-                f" open what engines.columns(table, [{name!r}, ...]) gives by ob.context."
+                f"column={label!r}: has type {column.type}, which is not counted within an engine;"
+                f" open what engines.columns(table, [{label!r}, ...]) gives by ob.context."
             )
 
 
@@ -117,6 +116,6 @@ def carried(value: pl.Expr, column: Column) -> pl.Expr:
 def restored(batch: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
     """Columns as they left an engine, in the types that polars has for them."""
     return batch.with_columns(
-        pl.col(name).cast(pl.Int32 if column.dtype == pl.Date else column.dtype).cast(column.dtype)
-        for name, column in columns.items()
+        pl.col(label).cast(pl.Int32 if column.dtype == pl.Date else column.dtype).cast(column.dtype)
+        for label, column in columns.items()
     )

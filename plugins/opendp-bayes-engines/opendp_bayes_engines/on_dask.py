@@ -44,15 +44,15 @@ class DaskTable:
 
     @classmethod
     def of(cls, frame: Any) -> "DaskTable":
-        columns = ((name, _column(dtype)) for name, dtype in frame.dtypes.items())
+        columns = ((column, _column(dtype)) for column, dtype in frame.dtypes.items())
         return cls(frame, schema_of(columns))
 
     def rows(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
         from dask.delayed import delayed
 
         parts = self._parts(self.native[list(names)], names, lambda frame: frame)
-        for at in range(0, len(parts), _TOGETHER):
-            yield from delayed(parts[at : at + _TOGETHER]).compute()
+        for start in range(0, len(parts), _TOGETHER):
+            yield from delayed(parts[start : start + _TOGETHER]).compute()
 
     def counts(
         self, names: Sequence[str], count: Count, identifier: str | None = None
@@ -63,7 +63,9 @@ class DaskTable:
         frame = self.native[list(names)]
         if identifier is not None:  # all of whose rows must meet in one partition
             clean = partial(_cleaned, schema=self._named(names))
-            empty = pd.DataFrame({name: pd.Series(dtype=frame.dtypes[name]) for name in names})
+            empty = pd.DataFrame(
+                {column: pd.Series(dtype=frame.dtypes[column]) for column in names}
+            )
             # Not by the disk, which leaves folders behind, and rows in them when it ends.
             method = "p2p" if get_default_shuffle_method() == "p2p" else "tasks"
             frame = frame.map_partitions(clean, meta=clean(empty))
@@ -71,43 +73,47 @@ class DaskTable:
         parts = self._parts(frame, names, count, in_order=identifier is not None)
         add = delayed(_added, pure=False)
         while len(parts) > 1:
-            parts = [add(parts[at : at + _TOGETHER]) for at in range(0, len(parts), _TOGETHER)]
+            parts = [
+                add(parts[start : start + _TOGETHER]) for start in range(0, len(parts), _TOGETHER)
+            ]
         yield parts[0].compute()
 
     def _parts(
         self, frame: Any, names: Sequence[str], work: Count, *, in_order: bool = False
     ) -> list[Any]:
-        """What `work` makes of each partition, once it is computed."""
+        """Apply `work` to each partition, lazily."""
         from dask.delayed import delayed
 
         of_part = partial(_of_part, schema=self._named(names), work=work, in_order=in_order)
         # Dask looks for frames of its own in each argument, but not in what a function carries.
-        return [delayed(of_part, pure=False)(part) for part in frame.to_delayed()]
+        return [delayed(of_part, pure=False)(partition) for partition in frame.to_delayed()]
 
     def _named(self, names: Sequence[str]) -> Schema:
-        return {name: self.schema[name] for name in names}
+        return {column: self.schema[column] for column in names}
 
 
 def _column(dtype: Any) -> Column:
     """Describe a column by its type of pandas. One of numpy holds no nulls, so that integers beside
     a null become floats; one of Python strings holds more than text.
     """
-    name = f"{dtype} of numpy" if isinstance(dtype, np.dtype) else str(dtype)
-    if getattr(dtype, "storage", "") == "python" or (name != str(dtype) and dtype.kind in "biu"):
-        return Column(name)
+    kind = f"{dtype} of numpy" if isinstance(dtype, np.dtype) else str(dtype)
+    if getattr(dtype, "storage", "") == "python" or (kind != str(dtype) and dtype.kind in "biu"):
+        return Column(kind)
     with suppress(pa.ArrowException, TypeError):
-        return Column(name, _TYPES.get(pa.array(pd.Series(dtype=dtype), from_pandas=True).type))
-    return Column(name)
+        return Column(kind, _TYPES.get(pa.array(pd.Series(dtype=dtype), from_pandas=True).type))
+    return Column(kind)
 
 
-def _arrow(part: Any, schema: Schema) -> pa.Table:
+def _arrow(partition: Any, schema: Schema) -> pa.Table:
     """Columns of a partition, in which bytes that are not text are null."""
-    if any(_column(part.dtypes[name]).dtype != column.dtype for name, column in schema.items()):
+    if any(
+        _column(partition.dtypes[label]).dtype != column.dtype for label, column in schema.items()
+    ):
         raise TypeError("a partition has a type that its frame does not state")
     columns = {}
-    for name, column in schema.items():
-        values = pa.array(part[name], from_pandas=True)
-        columns[name] = _text(values) if column.dtype == pl.String else values
+    for label, column in schema.items():
+        values = pa.array(partition[label], from_pandas=True)
+        columns[label] = _text(values) if column.dtype == pl.String else values
     return pa.table(columns)
 
 
@@ -124,12 +130,12 @@ def _decoded(data: bytes | None) -> str | None:
     return None
 
 
-def _cleaned(part: Any, schema: Schema) -> Any:
-    return _arrow(part, schema).to_pandas(types_mapper=pd.ArrowDtype)
+def _cleaned(partition: Any, schema: Schema) -> Any:
+    return _arrow(partition, schema).to_pandas(types_mapper=pd.ArrowDtype)
 
 
-def _of_part(part: Any, schema: Schema, work: Count, in_order: bool) -> pl.DataFrame:
-    frame: Any = pl.from_arrow(_arrow(part, schema))
+def _of_part(partition: Any, schema: Schema, work: Count, in_order: bool) -> pl.DataFrame:
+    frame: Any = pl.from_arrow(_arrow(partition, schema))
     frame = read_polars(frame.lazy(), schema, list(schema), in_order=in_order)
     return work(nw.from_native(frame)).to_native().collect()
 

@@ -42,16 +42,16 @@ class DuckDBTable(LazyTable):
 
     @classmethod
     def of(cls, relation: Any) -> "DuckDBTable":
-        types = ("ENUM" if of.id == "enum" else str(of) for of in relation.types)
+        types = ("ENUM" if kind.id == "enum" else str(kind) for kind in relation.types)
         # A type in brackets, of a nested column, may hold labels.
-        columns = (Column(of.partition("(")[0], _TYPES.get(of)) for of in types)
+        columns = (Column(kind.partition("(")[0], _TYPES.get(kind)) for kind in types)
         return cls(relation, schema_of(zip(relation.columns, columns, strict=True)))
 
     def read(self, names: Sequence[str], *, in_order: bool = False) -> Any:
         columns = [
             _READ.get(self.schema[name].dtype, "{0}").format('"' + name.replace('"', '""') + '"')
-            + f" AS {of}"
-            for name, of in names_in_frame(names).items()
+            + f" AS {alias}"
+            for name, alias in names_in_frame(names).items()
         ]
         if in_order:  # with a key, whatever numbers the session draws
             columns.append(f"hash(hash(random(), {secrets.randbits(63)})) AS {ORDER}")

@@ -34,7 +34,7 @@ class SparkTable(LazyTable):
     @classmethod
     def of(cls, frame: Any) -> "SparkTable":
         types = ((field.name, type(field.dataType).__name__) for field in frame.schema)
-        columns = ((name, Column(of, _TYPES.get(of))) for name, of in types)
+        columns = ((column, Column(kind, _TYPES.get(kind))) for column, kind in types)
         return cls(frame, schema_of(columns))
 
     @property
@@ -44,20 +44,21 @@ class SparkTable(LazyTable):
         return import_module("pyspark.sql.connect.functions" if remote else "pyspark.sql.functions")
 
     def read(self, names: Sequence[str], *, in_order: bool = False) -> Any:
-        of = self._functions
+        functions = self._functions
         columns = []
-        for name, alias in names_in_frame(names).items():
-            column, dtype = of.col("`" + name.replace("`", "``") + "`"), self.schema[name].dtype
+        for label, alias in names_in_frame(names).items():
+            column = functions.col("`" + label.replace("`", "``") + "`")
+            dtype = self.schema[label].dtype
             if dtype == pl.Int64:
                 column = column.cast("bigint")
             elif dtype == pl.String:
-                column = of.try_validate_utf8(column).cast("binary")
+                column = functions.try_validate_utf8(column).cast("binary")
             elif dtype == pl.Date:
-                days = of.unix_date(column).cast("bigint")
-                column = of.when(days.between(*DAYS), days)
+                days = functions.unix_date(column).cast("bigint")
+                column = functions.when(days.between(*DAYS), days)
             columns.append(column.alias(alias))
         if in_order:
-            columns.append(of.rand(secrets.randbits(63)).alias(ORDER))
+            columns.append(functions.rand(secrets.randbits(63)).alias(ORDER))
         return self.native.select(*columns)
 
     def rows(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -69,12 +70,15 @@ class SparkTable(LazyTable):
         those of a frame at once: so frames of some of the rows. They are computed once, and kept
         where shuffled rows are kept, until they are handed over.
         """
-        of = self._functions
-        kept = frame.persist()
+        functions = self._functions
+        persisted = frame.persist()
         try:
-            parts = 1 + kept.count() // _AT_A_TIME
-            part = of.pmod(of.xxhash64(of.lit(secrets.randbits(63)), *kept.columns), of.lit(parts))
-            for at in range(parts):
-                yield pl.DataFrame(kept.filter(part == at).toArrow())
+            parts = 1 + persisted.count() // _AT_A_TIME
+            part_of_row = functions.pmod(
+                functions.xxhash64(functions.lit(secrets.randbits(63)), *persisted.columns),
+                functions.lit(parts),
+            )
+            for number in range(parts):
+                yield pl.DataFrame(persisted.filter(part_of_row == number).toArrow())
         finally:
-            kept.unpersist(blocking=True)
+            persisted.unpersist(blocking=True)

@@ -1,4 +1,4 @@
-"""From what a user has to a table of its engine."""
+"""Find the engine of the data that a user passes, and make a table of it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,9 +17,9 @@ def table_of(data: Any) -> Table:
     if type(data).__module__.startswith("narwhals."):
         data = data.to_native()
     for kind in type(data).__mro__:
-        of = _TABLES.get((kind.__module__.partition(".")[0], kind.__name__))
-        if of is not None:
-            return of(data)
+        make_table = _TABLES.get((kind.__module__.partition(".")[0], kind.__name__))
+        if make_table is not None:
+            return make_table(data)
     raise TypeError(
         f"table={type(data).__module__}.{type(data).__name__}: must be a relation of DuckDB, a"
         " DataFrame of Dask or Spark, an Ibis table on DuckDB or polars, or a LazyFrame of polars."

@@ -67,7 +67,7 @@ class EngineQuery:
         -----
         Under `unit_of(changes=)` the number of rows is private afterwards, and a change moves two.
         """
-        steps = tuple(Condition.checked(one, self.schema) for one in conditions)
+        steps = tuple(Condition.checked(condition, self.schema) for condition in conditions)
         return replace(self, steps=(*self.steps, *steps))
 
     def truncate_per_group(self, m: int) -> "EngineQuery":
@@ -108,7 +108,7 @@ class EngineQuery:
         """
         check_columns(self.schema, [*question.columns, *question.by], counted=True)
         plan = self._plan()
-        kinds = {name: column.known for name, column in self.schema.items()}
+        kinds = {label: column.kind for label, column in self.schema.items()}
         counts = counting(
             *plan.output_space, question, kinds, Rows.combinations, "engines: counting"
         )
@@ -143,7 +143,7 @@ class EngineQuery:
         plan, person = self._plan(), None
         if isinstance(self.metric, SymmetricIdDistance) and self.d_in == 1 and self._limit:
             person = self._limit.column
-        kinds = {name: of.known for name, of in self.schema.items()}
+        kinds = {label: described.kind for label, described in self.schema.items()}
         counts = counting_values(
             *plan.output_space,
             column,
@@ -220,9 +220,9 @@ def identifier_of(metric: Metric, schema: Schema) -> str | None:
             f"privacy_unit={metric}: the identifier must be the name of a column; compute it in the"
             " table before."
         )
-    name: str = metric.identifier.meta.output_name()
-    check_columns(schema, [name], counted=True)
-    return name
+    identifier: str = metric.identifier.meta.output_name()
+    check_columns(schema, [identifier], counted=True)
+    return identifier
 
 
 class EngineContext(CheckedContext):
@@ -291,15 +291,15 @@ def context(
         "split_by_weights": split_by_weights,
     }
     EngineContext.checked(arguments, ledger)
-    of = table_of(table)
+    opened = table_of(table)
     return EngineContext.opened(
-        Rows(of),
+        Rows(opened),
         user_domain(
-            f"EngineTable({of.schema!r})", lambda value: isinstance(value, Rows), of.schema
+            f"EngineTable({opened.schema!r})", lambda value: isinstance(value, Rows), opened.schema
         ),
-        of.schema,
+        opened.schema,
         arguments,
-        check=partial(identifier_of, schema=of.schema),
+        check=partial(identifier_of, schema=opened.schema),
         ledger=ledger,
-        schema=of.schema,
+        schema=opened.schema,
     )

@@ -61,18 +61,18 @@ class Condition:
                 f"conditions: {told(condition)} must be (column, op, constant), as in ('age', '>=',"
                 " 18). Compute anything else in the table, or filter what engines.columns gives."
             )
-        name, op, constant = condition
-        check_columns(schema, [name], counted=True)
+        column, op, constant = condition
+        check_columns(schema, [column], counted=True)
         as_choice(op, "op", list(_OPERATORS))
         if op == "is_null":
             if not isinstance(constant, bool):
                 raise TypeError(f"constant={told(constant)}: must be True or False for 'is_null'.")
-            return cls(name, op, constant)
+            return cls(column, op, constant)
         if op != "is_in":
-            return cls(name, op, as_carried(constant, schema[name]))
+            return cls(column, op, as_carried(constant, schema[column]))
         if not (isinstance(constant, (list, tuple)) and constant):
             raise TypeError(f"constant={told(constant)}: must be a list of values for 'is_in'.")
-        return cls(name, op, [as_carried(value, schema[name]) for value in constant])
+        return cls(column, op, [as_carried(value, schema[column]) for value in constant])
 
     def apply(self, frame: Frame, names: Mapping[str, str]) -> Frame:
         """The frame with those rows alone; `names` has the frame's names of the columns."""

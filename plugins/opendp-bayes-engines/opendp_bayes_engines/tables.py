@@ -37,8 +37,8 @@ Batches = Generator[pl.DataFrame, None, None]
 
 
 def names_in_frame(names: Sequence[str]) -> dict[str, str]:
-    """What columns are called in a frame, whatever the engine would take their names for."""
-    return {name: f"c{at}" for at, name in enumerate(names)}
+    """Names for columns in a frame, which no engine takes for anything else."""
+    return {column: f"c{number}" for number, column in enumerate(names)}
 
 
 class Table(Protocol):
@@ -54,7 +54,7 @@ class Table(Protocol):
     def counts(
         self, names: Sequence[str], count: Count, identifier: str | None = None
     ) -> Iterator[pl.DataFrame]:
-        """What `count` makes of the columns, in batches: each combination in one row of one.
+        """Apply `count` to the columns, in batches: each combination is in one row of one batch.
 
         With an `identifier` there is a column `ORDER`, and all rows of an identifier are counted at
         once.
@@ -92,9 +92,10 @@ class PolarsTable(LazyTable):
 
     @classmethod
     def of(cls, frame: pl.LazyFrame) -> "PolarsTable":
-        types = ((name, dtype.base_type()) for name, dtype in frame.collect_schema().items())
+        types = ((column, dtype.base_type()) for column, dtype in frame.collect_schema().items())
         return cls(
-            frame, schema_of((name, Column(of.__name__, _TYPES.get(of))) for name, of in types)
+            frame,
+            schema_of((column, Column(kind.__name__, _TYPES.get(kind))) for column, kind in types),
         )
 
     def read(self, names: Sequence[str], *, in_order: bool = False) -> pl.LazyFrame:
@@ -109,8 +110,8 @@ def read_polars(
 ) -> pl.LazyFrame:
     """A frame of polars as `LazyTable.read` gives it."""
     columns = [
-        carried(pl.selectors.by_name(name), schema[name]).alias(of)
-        for name, of in names_in_frame(names).items()
+        carried(pl.selectors.by_name(column), schema[column]).alias(alias)
+        for column, alias in names_in_frame(names).items()
     ]
     # With a seed of its own: no session decides which rows of an identifier are kept.
     order = pl.int_range(pl.len()).shuffle(secrets.randbits(63)).alias(ORDER)
@@ -119,7 +120,7 @@ def read_polars(
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a Context holds: a table, and the steps that its rows go through."""
+    """The data of a Context: a table, and the steps that its rows go through."""
 
     table: Table
     steps: tuple[Step, ...] = ()
@@ -130,7 +131,7 @@ class Rows:
     def combinations(self, axes: Sequence[Axis]) -> pl.DataFrame:
         """The number of rows of each combination of values, as `Cells.counts` reads it."""
         names = names_in_frame([axis.column for axis in axes])
-        columns = {of: self.table.schema[name] for name, of in names.items()}
+        columns = {alias: self.table.schema[column] for column, alias in names.items()}
         batches = self._counts(list(names), lambda frame, _: _counted(frame, *columns))
         return pl.concat(_few(restored(batch, columns), axes) for batch in batches)
 
@@ -153,7 +154,7 @@ class Rows:
     def _counts(
         self, columns: Sequence[str], count: Callable[[Frame, Mapping[str, str]], Frame]
     ) -> Iterator[pl.DataFrame]:
-        """What `count` makes of the rows that the steps keep, with their columns first."""
+        """Apply `count` to the rows that the steps keep, with their columns first."""
         needed = dict.fromkeys([*columns, *(step.column for step in self.steps)])
         names = names_in_frame(list(needed))
         limited = [step.column for step in self.steps if isinstance(step, Limit)]
@@ -171,18 +172,18 @@ def _counted(frame: Frame, *keys: str) -> Frame:
 
 
 def _few(batch: pl.DataFrame, axes: Sequence[Axis]) -> pl.DataFrame:
-    """The same numbers, with one value for all that are no category: there may be many."""
+    """Merge all values that are no category into one, since there may be many."""
     *names, _ = batch.columns
-    for name, axis in zip(names, axes, strict=True):
-        value, values = pl.col(name), list(axis.values)
+    for column, axis in zip(names, axes, strict=True):
+        value, values = pl.col(column), list(axis.values)
         if axis.kind == "boolean":
             continue
-        other: Any = f"{max(map(str, values), key=len, default='')}?"
+        stand_in: Any = f"{max(map(str, values), key=len, default='')}?"
         if axis.kind == "integer":
-            other = next(number for number in range(len(values) + 1) if number not in values)
+            stand_in = next(number for number in range(len(values) + 1) if number not in values)
         is_kept = value.is_null() | value.is_in(values)
         batch = batch.with_columns(
-            pl.when(is_kept).then(value).otherwise(pl.lit(other)).alias(name)
+            pl.when(is_kept).then(value).otherwise(pl.lit(stand_in)).alias(column)
         )
     return batch.group_by(names).agg(pl.col(NUMBER).sum())
 

@@ -52,19 +52,19 @@ def columns(table: Any, names: Sequence[str]) -> pl.LazyFrame:
     >>> columns(table, ["age"]).collect_schema()
     Schema([('age', Int64)])
     """
-    of = table_of(table)
+    opened = table_of(table)
     if isinstance(names, str) or not names or len(set(names)) < len(names):
         raise TypeError(f"names={told(names)}: must be a list of different names of columns.")
-    check_columns(of.schema, names, counted=False)
+    check_columns(opened.schema, names, counted=False)
     file = TemporaryFile()
-    guarded(lambda path: _write(of, names, path), "engines.columns: writing")(file.path)
+    guarded(lambda path: _write(opened, names, path), "engines.columns: writing")(file.path)
     _FILES.append(file)
     return pl.scan_parquet(file.path)
 
 
 def _write(table: Table, names: Sequence[str], path: Path) -> None:
-    schema = {of: table.schema[name] for name, of in names_in_frame(names).items()}
-    empty = pl.DataFrame(schema={of: column.dtype for of, column in schema.items()})
+    schema = {alias: table.schema[label] for label, alias in names_in_frame(names).items()}
+    empty = pl.DataFrame(schema={alias: column.dtype for alias, column in schema.items()})
 
     def arrow(batch: pl.DataFrame) -> pa.Table:
         arrow = batch.to_arrow(compat_level=pl.CompatLevel.oldest())

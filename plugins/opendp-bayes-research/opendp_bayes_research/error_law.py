@@ -56,8 +56,8 @@ class ErrorLaw:
     def quantile(self, level: float) -> float:
         """The smallest error that is not exceeded with probability `level`, between 0 and 1."""
         cumulated = np.cumsum(self.probabilities)
-        place = int(np.searchsorted(cumulated, as_level(level) * cumulated[-1] * (1 - 1e-12)))
-        return float(self.values[min(place, self.values.size - 1)])
+        position = int(np.searchsorted(cumulated, as_level(level) * cumulated[-1] * (1 - 1e-12)))
+        return float(self.values[min(position, self.values.size - 1)])
 
 
 def error_law(
@@ -107,11 +107,11 @@ def error_law(
         )
     setting = Setting.of(mechanism, int(counts.sum()), prior)
     law = release_law(setting, counts, largest_noise=LARGEST_NOISE_ALONE)
-    of = {
+    distance_of = {
         "hellinger": hellinger_distance,
         "kl": kullback_leibler,
         "total_variation": total_variation,
     }[error]
-    values = np.asarray(of(prior + counts, prior + law.counts))
+    values = np.asarray(distance_of(prior + counts, prior + law.counts))
     order = np.argsort(values, kind="stable")
     return ErrorLaw(values[order], law.weights[order] / law.weights.sum(), law.simulated)

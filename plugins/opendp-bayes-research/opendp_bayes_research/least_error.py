@@ -90,8 +90,8 @@ class LeastError:
         outcomes = np.unique(np.concatenate([listed for listed, _ in laws]), axis=0)
         law = np.exp([at_outcomes(outcomes, *stated) for stated in laws])
         weights = _weights(sets, prior, self.average)
-        own = hellinger_distance(prior + outcomes[None], (prior + sets)[:, None])
-        errors = (law * own).sum(axis=1)
+        hellinger = hellinger_distance(prior + outcomes[None], (prior + sets)[:, None])
+        errors = (law * hellinger).sum(axis=1)
         error = float(weights @ errors)
         # For every release, the posterior of smallest expected error among those of `size` records.
         remapped = float(((weights[:, None] * law).T @ distance).min(axis=1).sum())

@@ -55,11 +55,11 @@ class Program:
         c, number = len(self.distance), self.first.size * len(self.distance)
         value, proved = math.inf, 0.0
         for scale, method in _ATTEMPTS:
-            found = self._solve(weights, scale, method)
-            if found.status:
+            solution = self._solve(weights, scale, method)
+            if solution.status:
                 continue
-            errors = (self.distance * self._private(found.x[: c * c])).sum(axis=1)
-            multipliers = found.ineqlin.marginals
+            errors = (self.distance * self._private(solution.x[: c * c])).sum(axis=1)
+            multipliers = solution.ineqlin.marginals
             if weights is None:
                 error, of_errors = errors.max(), np.maximum(-multipliers[number:], 0.0)
                 # Rounded down, so that they sum to at most 1.
@@ -109,18 +109,18 @@ class Program:
         table = np.maximum(solution.reshape(c, c), 0.0)
         table /= table.sum(axis=1, keepdims=True)
         violation = float(np.max(self.factor * table[self.first] - table[self.second], initial=0.0))
-        part = min(violation * c / (1 - self.factor) * (1 + 1e-6), 1.0) if violation > 0 else 0.0
-        return (1 - part) * table + part / c
+        share = min(violation * c / (1 - self.factor) * (1 + 1e-6), 1.0) if violation > 0 else 0.0
+        return (1 - share) * table + share / c
 
     def _proved(self, weights: Floats, marginals: Floats) -> float:
         """The bound that these multipliers prove, rounded down."""
         v = np.maximum(-marginals, 0.0).reshape(self.first.size, -1)
-        given, taken = np.zeros_like(self.distance), np.zeros_like(self.distance)
-        np.add.at(given, self.first, v)
+        received, taken = np.zeros_like(self.distance), np.zeros_like(self.distance)
+        np.add.at(received, self.first, v)
         np.add.at(taken, self.second, v)
         cost = weights[:, None] * self.distance
-        slack = _ROUNDING * (cost + given + taken)
-        least = (cost + self.factor * given - taken - slack).min(axis=1)
+        slack = _ROUNDING * (cost + received + taken)
+        least = (cost + self.factor * received - taken - slack).min(axis=1)
         return max(round_down(sum(map(Fraction, least.tolist()), start=Fraction(0))), 0.0)
 
 

@@ -84,8 +84,8 @@ def smallest_epsilon(
 
     def excess(log_epsilon: float) -> float:
         epsilon = math.exp(log_epsilon)
-        found = _automatic_error(kind, size, concentration, epsilon, d_in, shares, records)
-        return math.log(max(found, 1e-300) / error)
+        least_found = _automatic_error(kind, size, concentration, epsilon, d_in, shares, records)
+        return math.log(max(least_found, 1e-300) / error)
 
     low = high = 0.0
     above = below = excess(0.0)
@@ -104,8 +104,8 @@ def smallest_epsilon(
         )
     while high - low > _LOG_TOLERANCE and above > 0:
         # Between the straight line's crossing and the middle, so that both ends come near.
-        part = min(max(above / (above - below), 0.1), 0.9)
-        middle = low + part * (high - low) + math.copysign(_LOG_TOLERANCE / 4, 0.5 - part)
+        share = min(max(above / (above - below), 0.1), 0.9)
+        middle = low + share * (high - low) + math.copysign(_LOG_TOLERANCE / 4, 0.5 - share)
         value = excess(middle)
         if value <= 0:
             high, below = middle, value
@@ -194,10 +194,10 @@ def _shares(
     kind: PartError, prior: Floats, records: int, proportions: ArrayLike | None
 ) -> dict[str, Any]:
     """The proportions at which the error is to be had."""
-    every = proportions_of_interest(prior, records, proportions)
-    if kind == "hellinger" or "stated" in every:  # which are those that count then
-        return every
-    return {"balanced": every["balanced"]}
+    all_shares = proportions_of_interest(prior, records, proportions)
+    if kind == "hellinger" or "stated" in all_shares:  # which are those that count then
+        return all_shares
+    return {"balanced": all_shares["balanced"]}
 
 
 def _automatic_error(
@@ -210,12 +210,12 @@ def _automatic_error(
     records: int,
 ) -> float:
     budget: Any = {"size": size, "prior": prior, "epsilon": epsilon, "d_in": d_in, "tune": False}
-    found = choose(
+    chosen = choose(
         lambda template: template.changed(scale=calibrate(template.mechanism, **budget).scale),
         size,
         prior,
     )
-    return mean_error_of(kind, found, shares, records)
+    return mean_error_of(kind, chosen, shares, records)
 
 
 def _as_error(error: float) -> float:

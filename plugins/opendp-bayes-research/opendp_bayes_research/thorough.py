@@ -82,12 +82,12 @@ def calibrate_thoroughly(
     """
     setting, epsilon = Setting.of(mechanism, size, prior), as_positive(epsilon, "epsilon")
     guess = counts_to_suit(setting, proportions, tune)
-    found = thorough(
+    calibrated = thorough(
         setting,
         epsilon,
         lambda start, loss, chosen: fitted(start, loss, guess if chosen else None, _PREFERENCE),
     )
-    return cast(M, deepcopy(found.mechanism))  # caches of losses keep the other
+    return cast(M, deepcopy(calibrated.mechanism))  # caches of losses keep the other
 
 
 def thorough(
@@ -120,23 +120,23 @@ def thorough(
 
     if size is None or len(prior) == 2 or not isinstance(setting.law, ExponentialWeights):
         return solved(setting, of_all, True)
-    known: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    pairs: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
 
     def of_known(candidate: Setting) -> float:
         error = 2 * candidate.law.widths.log_error(size, setting.prior_array)  # type: ignore[union-attr]
-        return (_loss_of(candidate, known) + error) / epsilon * (1 + _MARGIN)
+        return (_loss_of(candidate, pairs) + error) / epsilon * (1 + _MARGIN)
 
-    found, near = setting, False
+    current, near = setting, False
     while True:
-        bad = worst_pair(found)
-        if bad is None or (bad.first, bad.second) in known:
-            return solved(found, of_all, not near)
+        bad = worst_pair(current)
+        if bad is None or (bad.first, bad.second) in pairs:
+            return solved(current, of_all, not near)
         # From there on only the scale is sought, which more pairs can only raise.
-        near = near or (len(known) > 0 and bad.epsilon <= epsilon * (1 + _NEAR))
-        known.append((bad.first, bad.second))
-        found = solved(found if near else setting, of_known, not near)
-        if of_all(found) <= 1:
-            return found
+        near = near or (len(pairs) > 0 and bad.epsilon <= epsilon * (1 + _NEAR))
+        pairs.append((bad.first, bad.second))
+        current = solved(current if near else setting, of_known, not near)
+        if of_all(current) <= 1:
+            return current
 
 
 def _loss_of(setting: Setting, pairs: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> float:

@@ -26,8 +26,8 @@ SETTINGS = [(0.002, 0.51), (0.002, 0.5), (0.002, 0.6), (0.0001, 0.51), (0.0001, 
 
 
 def log_utilities(a: int, b: int, samples: int, epsilon: float) -> np.ndarray:
-    """What the outcomes that speak for x, with counts a and b, and against its neighbour x', with
-    a - 1 and b + 1, add to the utility: logarithms, if x is true and if x' is.
+    """Logarithms of the utility of the outcomes that speak for x, with counts a and b, and against
+    its neighbour x', with a - 1 and b + 1: if x is true and if x' is.
 
     With r the likelihood ratio the excess of the confidence is `(1 - e^ε r) / (1 + r)`. r is
     below `e^-ε` from some k on; within a few thousand more the probabilities vanish.

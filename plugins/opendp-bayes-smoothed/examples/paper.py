@@ -1,6 +1,6 @@
-"""What the paper defines beside the δ of its mechanisms: other notions of privacy, the adversary,
-and mechanisms given by the law of their outcome. By enumeration and in floats, for few records; and
-the votes of the figures.
+"""The definitions of the paper beside the δ of its mechanisms: other notions of privacy, the
+adversary, and mechanisms given by the law of their outcome. By enumeration and in floats, for few
+records; and the votes of the figures.
 
 A law is a function from the counts of a database, a tuple, to the probabilities of the outcomes.
 """
@@ -47,7 +47,7 @@ def districts() -> dict[str, list[int]]:
 def _votes(name: str) -> dict[str, list[int]]:
     with (Path(__file__).parent / name).open(encoding="utf-8") as file:
         rows = [list(row.values()) for row in csv.DictReader(file)]
-    return {place: [int(x) for x in rest if x.isdigit()] for place, *rest in rows}
+    return {district: [int(x) for x in cells if x.isdigit()] for district, *cells in rows}
 
 
 def write_table(figure: str, head: list[str], rows: list[list[object]]) -> None:
@@ -66,20 +66,20 @@ def neighbours(counts: Counts) -> Iterator[Counts]:
     """The counts with one record changed."""
     for i, j in permutations(range(len(counts)), 2):
         if counts[i]:
-            yield tuple(x - (place == i) + (place == j) for place, x in enumerate(counts))
+            yield tuple(x - (category == i) + (category == j) for category, x in enumerate(counts))
 
 
 def of_a_sample(outcome: Callable[[Counts], object], k: int, samples: int) -> Law:
     """The law of a function of the histogram of records drawn without replacement, such as the
     winner of an election some of whose votes are lost.
     """
-    drawn = histograms(samples, k)
-    kinds = list(dict.fromkeys(map(outcome, drawn)))
+    samples_of_size = histograms(samples, k)
+    kinds = list(dict.fromkeys(map(outcome, samples_of_size)))
 
     @cache
     def law(counts: Counts) -> np.ndarray:
         result = dict.fromkeys(kinds, 0.0)
-        for h in drawn:
+        for h in samples_of_size:
             result[outcome(h)] += math.prod(map(math.comb, counts, h))
         return np.array(list(result.values())) / math.comb(sum(counts), samples)
 
@@ -93,7 +93,7 @@ def divergence(p: Sequence[float], q: Sequence[float], epsilon: float) -> float:
 
 def profile(law: Law, counts: Counts, epsilon: float) -> float:
     """`δ_ε(x)`, Definition 2."""
-    pairs = [(law(counts), law(other)) for other in neighbours(counts)]
+    pairs = [(law(counts), law(neighbour)) for neighbour in neighbours(counts)]
     return max(max(divergence(p, q, epsilon), divergence(q, p, epsilon)) for p, q in pairs)
 
 
@@ -132,12 +132,14 @@ def distributional(
     gains of every outcome, and δ.
     """
     k, factor = len(distributions[0]), math.exp(epsilon)
-    rest = histograms(size - 1, k)
+    other_records = histograms(size - 1, k)
     choices = combinations_with_replacement(distributions, size - 1)
     others = np.array(
-        [[law_of[h] for h in rest] for law_of in (_independent(c, k) for c in choices)]
+        [[law_of[h] for h in other_records] for law_of in (_independent(c, k) for c in choices)]
     )
-    laws = [np.array([law((*h[:x], h[x] + 1, *h[x + 1 :])) for h in rest]) for x in range(k)]
+    laws = [
+        np.array([law((*h[:x], h[x] + 1, *h[x + 1 :])) for h in other_records]) for x in range(k)
+    ]
     outcomes = laws[0].shape[1]
     truth = np.concatenate([(others @ rows).ravel() for rows in laws])
     seen = np.tile(np.kron(others, np.eye(outcomes)), (k, 1))  # times the simulator, flattened
@@ -153,10 +155,10 @@ def distributional(
         ]
     )
     limits = np.concatenate([-truth, factor * truth, np.zeros(2 * len(totals))])
-    sums = np.kron(np.eye(len(rest)), np.ones(outcomes))
-    sums = np.hstack([sums, np.zeros((len(rest), above.shape[1] - sums.shape[1]))])
+    sums = np.kron(np.eye(len(other_records)), np.ones(outcomes))
+    sums = np.hstack([sums, np.zeros((len(other_records), above.shape[1] - sums.shape[1]))])
     aim = np.eye(above.shape[1])[-1]
-    return float(linprog(aim, above, limits, sums, np.ones(len(rest))).fun)
+    return float(linprog(aim, above, limits, sums, np.ones(len(other_records))).fun)
 
 
 def _independent(rows: Sequence[Sequence[float]], k: int) -> dict[Counts, float]:

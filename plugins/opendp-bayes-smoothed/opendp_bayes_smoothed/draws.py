@@ -36,9 +36,9 @@ class WithoutReplacement:
         """`ln P(k)`, elementwise; `log_pmf_error` bounds its error. Cells must be non-negative."""
         left = a + b - s
         cells = ((k, a, s), (a - k, a, left), (s - k, b, s), (left - a + k, b, left))
-        rest = _rest(a) + _rest(b) + _rest(s) + _rest(left) - _rest(a + b)
-        return rest - sum(
-            _rest(cell) + _deviance(cell, rows, columns, a + b) for cell, rows, columns in cells
+        terms = _stirling(a) + _stirling(b) + _stirling(s) + _stirling(left) - _stirling(a + b)
+        return terms - sum(
+            _stirling(cell) + _deviance(cell, rows, columns, a + b) for cell, rows, columns in cells
         )
 
     def ratio(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
@@ -63,8 +63,8 @@ class WithReplacement:
     """`k` is binomial with probability `a / (a + b)`."""
 
     def log_pmf(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
-        rest = _rest(s) - _rest(k) - _rest(s - k)
-        return rest - _deviance(k, a, s, a + b) - _deviance(s - k, b, s, a + b)
+        terms = _stirling(s) - _stirling(k) - _stirling(s - k)
+        return terms - _deviance(k, a, s, a + b) - _deviance(s - k, b, s, a + b)
 
     def ratio(self, k: Integers, a: Integers, b: Integers, s: Integers) -> Floats:
         with np.errstate(divide="ignore", over="ignore"):
@@ -98,15 +98,15 @@ def log_sampled(draw: Draw, counts: Integers, histograms: Integers) -> Floats:
 
     Category by category: given those before, the number drawn from one is a draw from two.
     """
-    left, drawn = counts.sum(), histograms.sum(axis=1)
+    left, samples_left = counts.sum(), histograms.sum(axis=1)
     logs, possible = np.zeros(len(histograms)), np.ones(len(histograms), dtype=np.bool_)
     for a, k in zip(counts[:-1], histograms.T[:-1], strict=True):
-        low, high = draw.support(a + 0 * k, left - a + 0 * k, drawn)
+        low, high = draw.support(a + 0 * k, left - a + 0 * k, samples_left)
         possible &= (low <= k) & (k <= high) & ((a > 0) | (k == 0))
-        cells = (np.where(possible, cell, 0) for cell in (k, a, left - a, drawn))
+        cells = (np.where(possible, cell, 0) for cell in (k, a, left - a, samples_left))
         logs += draw.log_pmf(*cells)
-        left, drawn = left - a, drawn - k
-    return np.where(possible & ((drawn == 0) | (counts[-1] > 0)), logs, -np.inf)
+        left, samples_left = left - a, samples_left - k
+    return np.where(possible & ((samples_left == 0) | (counts[-1] > 0)), logs, -np.inf)
 
 
 def log_pmf_error(log_p: Floats) -> Floats:
@@ -119,10 +119,10 @@ def log_pmf_error(log_p: Floats) -> Floats:
 def log_factorial(n: Integers) -> Floats:
     """`ln n!` for an array of counts."""
     n = np.asarray(n, dtype=np.int64)
-    return np.where(n > 0, n * np.log(np.maximum(n, 1)) - n, 0.0) + _rest(n)
+    return np.where(n > 0, n * np.log(np.maximum(n, 1)) - n, 0.0) + _stirling(n)
 
 
-def _rest(n: Integers) -> Floats:
+def _stirling(n: Integers) -> Floats:
     """`ln n! - (n ln n - n)`: `ln(2 pi n) / 2` and Stirling's series from `_TABLE` on, 0 at 0."""
     n = np.asarray(n)
     large = np.maximum(n, _TABLE).astype(np.float64)
@@ -155,6 +155,6 @@ def _deviance(cell: Integers, row: Integers, column: Integers, total: Integers) 
     """
     expected = row * column
     excess = cell * total - expected
-    known = expected > 0
-    relative = np.where(known, excess / np.where(known, expected, 1), 0.0)
-    return np.where(known, expected / np.maximum(total, 1) * entropy_gap(relative), 0.0)
+    possible = expected > 0
+    relative = np.where(possible, excess / np.where(possible, expected, 1), 0.0)
+    return np.where(possible, expected / np.maximum(total, 1) * entropy_gap(relative), 0.0)

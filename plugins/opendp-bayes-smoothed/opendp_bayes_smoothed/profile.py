@@ -79,8 +79,8 @@ def database_profile(
             f"counts: hold {size} records of {array.size} categories; at most {LARGEST_MIXED} are"
             " taken of three or more. Use two categories, merging others, or a sample of them."
         )
-    found = float(log_profiles(draw, samples, array[None], as_epsilon(epsilon))[0])
-    return found if log else exp_up(found)
+    log_delta = float(log_profiles(draw, samples, array[None], as_epsilon(epsilon))[0])
+    return log_delta if log else exp_up(log_delta)
 
 
 def log_profiles(draw: Draw, samples: int, histograms: Integers, epsilon: float) -> Floats:

@@ -63,8 +63,8 @@ def smoothed_delta(
     samples, draw = samples_of(rate, size), draw_of(replacement)
     histograms = databases(size, corners)
     logs = log_profiles(draw, samples, histograms, as_epsilon(epsilon))
-    found = log_largest_expectation(logs, histograms, corners)
-    return found if log else exp_up(found)
+    log_delta = log_largest_expectation(logs, histograms, corners)
+    return log_delta if log else exp_up(log_delta)
 
 
 def smoothed_epsilon(
@@ -152,7 +152,7 @@ def composed(losses: Iterable[tuple[float, float]]) -> tuple[float, float]:
     (1.5, 0.375)
     """
     pairs = [(as_epsilon(epsilon), as_epsilon(delta, "delta")) for epsilon, delta in losses]
-    epsilon, delta = (_sum_up([pair[place] for pair in pairs]) for place in (0, 1))
+    epsilon, delta = (_sum_up([pair[side] for pair in pairs]) for side in (0, 1))
     return epsilon, min(1.0, delta)
 
 

@@ -99,9 +99,9 @@ def audit(
     as_level(confidence, name="confidence")
     for delta in deltas:
         as_level(delta, "1e-6", "delta")
-    own = deepcopy(setting.mechanism)  # what others hold, nobody can change for the caches
-    exact = exact_loss(own, size=size, prior=setting.prior)
-    profile = privacy_profile(own, size=size, prior=setting.prior)
+    copied = deepcopy(setting.mechanism)  # what others hold, nobody can change for the caches
+    exact = exact_loss(copied, size=size, prior=setting.prior)
+    profile = privacy_profile(copied, size=size, prior=setting.prior)
     claimed = exact.epsilon if epsilon is None else as_positive(epsilon, "epsilon")
     worst = None if size is None else worst_pair(setting)
     law = over_all_neighbours(setting)
@@ -115,11 +115,11 @@ def audit(
         law = over_pairs(setting, pairs)
     levels = [0.0, *deltas]
     data_sets = [counts for pair in pairs for counts in pair]
-    drawn = draws_of(sample or own.sample, data_sets, setting.prior, draws)
-    each = (1 - confidence) / 2 / (2 * len(pairs) * len(levels))
-    refuted, refutable, fits = _tested(setting, pairs, drawn, levels, each)
+    samples = draws_of(sample or copied.sample, data_sets, setting.prior, draws)
+    level = (1 - confidence) / 2 / (2 * len(pairs) * len(levels))
+    refuted, refutable, fits = _tested(setting, pairs, samples, levels, level)
     return Audit(
-        mechanism=own,
+        mechanism=copied,
         size=setting.size,
         prior=setting.prior,
         epsilon=claimed,
@@ -147,7 +147,7 @@ def audit(
 def _tested(
     setting: Setting,
     pairs: Sequence[Pair],
-    drawn: Iterator[Integers],
+    samples: Iterator[Integers],
     deltas: Sequence[float],
     level: float,
 ) -> tuple[Floats, Floats, list[Fit]]:
@@ -157,7 +157,7 @@ def _tested(
     refuted = refutable = np.zeros(len(deltas))
     fits = []
     for pair in pairs:
-        p, q = next(drawn), next(drawn)
+        p, q = next(samples), next(samples)
         laws = listed(setting, pair[0]), listed(setting, pair[1])
         refuted = np.maximum(refuted, refuted_by(p, q, laws, pair, deltas, level))
         refutable = np.maximum(refutable, refutable_under(laws, len(p), deltas, level))
@@ -174,8 +174,8 @@ def typical_pairs(size: int | None, k: int) -> list[Pair]:
     """
     if size is None:
         return [((0,) * k, (1, *(0,) * (k - 1))), ((10,) * k, (11, *(10,) * (k - 1)))]
-    share, rest = divmod(size, k)
-    balanced = [share + (i < rest) for i in range(k)]
+    share, remainder = divmod(size, k)
+    balanced = [share + (i < remainder) for i in range(k)]
     edge = [size, *[0] * (k - 1)]
     return [
         (tuple(counts), (counts[0] - 1, counts[1] + 1, *counts[2:])) for counts in (edge, balanced)

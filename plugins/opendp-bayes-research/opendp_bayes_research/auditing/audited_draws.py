@@ -38,9 +38,9 @@ def draws_of(
     for counts in data_sets:
         parts, done = [], 0
         while done < draws:
-            part = min(max(-(-draws // _CHUNKS), _SMALLEST_CHUNK), draws - done)
-            parts.append(np.asarray(sample(counts, prior, part)))
-            done += part
+            number = min(max(-(-draws // _CHUNKS), _SMALLEST_CHUNK), draws - done)
+            parts.append(np.asarray(sample(counts, prior, number)))
+            done += number
         yield np.concatenate(parts)
 
 
@@ -50,9 +50,12 @@ def _nearness(outcomes: Integers, first: Counts, second: Counts) -> list[Floats]
     Along the direction between the two, and by the difference of the sums of absolute differences:
     up to a factor, the log-ratio of noise on the counts where nothing is clamped.
     """
-    one, other = np.array(first), np.array(second)
-    absolute = np.abs(outcomes - other).sum(axis=1) - np.abs(outcomes - one).sum(axis=1)
-    return [(outcomes @ (one - other)).astype(np.float64), absolute.astype(np.float64)]
+    a, b = np.array(first), np.array(second)
+    absolute = np.abs(outcomes - b).sum(axis=1) - np.abs(outcomes - a).sum(axis=1)
+    return [
+        (outcomes @ (a - b)).astype(np.float64),
+        absolute.astype(np.float64),
+    ]
 
 
 def refuted_by(
@@ -69,15 +72,15 @@ def refuted_by(
     quarter chooses an order and where to cut it. The other half, on which nothing depends so far,
     tests the event. Three more orders are tried: the stated log-ratio and the two of `_nearness`.
     """
-    outcomes, place = np.unique(np.concatenate([p, q]), axis=0, return_inverse=True)
-    place = place.ravel()
+    outcomes, outcome_of = np.unique(np.concatenate([p, q]), axis=0, return_inverse=True)
+    outcome_of = outcome_of.ravel()
     quarter, half = len(p) // 4, len(p) // 2
     parts = [
         tuple(
-            np.bincount(here[part], minlength=len(outcomes))
-            for here in (place[: len(p)], place[len(p) :])
+            np.bincount(here[chunk], minlength=len(outcomes))
+            for here in (outcome_of[: len(p)], outcome_of[len(p) :])
         )
-        for part in (slice(0, quarter), slice(quarter, half), slice(half, None))
+        for chunk in (slice(0, quarter), slice(quarter, half), slice(half, None))
     ]
     scores = [np.log((parts[0][0] + 0.5) / (parts[0][1] + 0.5)), *_nearness(outcomes, *pair)]
     if laws[0] is not None and laws[1] is not None:
@@ -102,10 +105,12 @@ def refutable_under(
         return best
     p, q = aligned(laws[0], laws[1])
     tested = draws - draws // 2
-    for one, other in ((p, q), (q, p)):
+    for nearer, farther in ((p, q), (q, p)):
         with np.errstate(invalid="ignore"):
-            order = np.argsort(-np.nan_to_num(one - other, nan=0.0), kind="stable")
-        hits = [np.minimum(np.cumsum(np.exp(log_p[order])), 1.0) * tested for log_p in (one, other)]
+            order = np.argsort(-np.nan_to_num(nearer - farther, nan=0.0), kind="stable")
+        hits = [
+            np.minimum(np.cumsum(np.exp(log_p[order])), 1.0) * tested for log_p in (nearer, farther)
+        ]
         bounds = [_bounds(hits, (tested, tested), delta, level)[1].max() for delta in deltas]
         best = np.maximum(best, bounds)
     return best
@@ -137,12 +142,12 @@ def _tested(
     for score in scores:
         _, group = np.unique(-score, return_inverse=True)
         hits = [np.cumsum(np.bincount(group, weights=seen)) for seen in choice]
-        cuts, bounds = _bounds(hits, [float(found[-1]) for found in hits], delta, level)
-        at = int(np.argmax(bounds))
-        if bounds[at] > best:
-            best, event = float(bounds[at]), group <= cuts[at]
-    found = test[0][event].sum(), test[0].sum(), test[1][event].sum(), test[1].sum()
-    return float(log_ratio_bound(*found, delta, level))
+        cuts, bounds = _bounds(hits, [float(cumulated[-1]) for cumulated in hits], delta, level)
+        largest = int(np.argmax(bounds))
+        if bounds[largest] > best:
+            best, event = float(bounds[largest]), group <= cuts[largest]
+    numbers = test[0][event].sum(), test[0].sum(), test[1][event].sum(), test[1].sum()
+    return float(log_ratio_bound(*numbers, delta, level))
 
 
 def log_ratio_bound(
@@ -169,22 +174,22 @@ def log_ratio_bound(
         return np.asarray(np.log(np.maximum(low - delta, 0.0) / high))
 
 
-def chi_square_p_value(drawn: Integers, law: Law) -> float | None:
+def chi_square_p_value(samples: Integers, law: Law) -> float | None:
     """Chi-square test of draws against a law, with cells pooled until each expects enough; None if
     fewer than two remain.
 
     Cells are pooled by what is expected alone. What the law leaves to 1 is the probability of all
     outcomes that it does not list.
     """
-    outcomes, seen = np.unique(drawn, axis=0, return_counts=True)
+    outcomes, seen = np.unique(samples, axis=0, return_counts=True)
     support = np.unique(np.concatenate([outcomes, law[0]]), axis=0)
     observed = at_outcomes(support, outcomes, seen, missing=0.0)
     log_p = at_outcomes(support, *law)
     unlisted = np.isneginf(log_p)
-    rest = max(0.0, 1 - math.fsum(np.exp(law[1])))
-    if rest < _UNSEEN and observed[unlisted].any():
+    unlisted_mass = max(0.0, 1 - math.fsum(np.exp(law[1])))
+    if unlisted_mass < _UNSEEN and observed[unlisted].any():
         return 0.0
-    expected = np.append(len(drawn) * np.exp(log_p[~unlisted]), len(drawn) * rest)
+    expected = np.append(len(samples) * np.exp(log_p[~unlisted]), len(samples) * unlisted_mass)
     observed = np.append(observed[~unlisted], observed[unlisted].sum())
     pooled: list[tuple[float, float]] = []
     cell = (0.0, 0.0)

@@ -131,7 +131,7 @@ class Audit:
         """Names of the checks that fail, among `"accounting"`, `"law"`, `"draws"` and `"fit"`. A
         difference that rounding explains is forgiven.
         """
-        found = {
+        checks = {
             "accounting": (
                 self.computed is not None and self.computed * (1 - LOG_ERROR) > self.epsilon
             ),
@@ -139,7 +139,7 @@ class Audit:
             "draws": any(claim.refuted > claim.epsilon for claim in self.claims),
             "fit": any(fit.p_value < self.level for fit in self.fits),
         }
-        return tuple(name for name, fails in found.items() if fails)
+        return tuple(check for check, fails in checks.items() if fails)
 
     @property
     def passed(self) -> bool:
@@ -165,7 +165,7 @@ class Audit:
             (
                 f"Audit of {described(self.mechanism)}, size {size}, prior ({prior}):"
                 f" {_verdict(self)}",
-                ", ".join(f"{name} ε {at_most(epsilon)}" for name, epsilon in losses.items()),
+                ", ".join(f"{source} ε {at_most(epsilon)}" for source, epsilon in losses.items()),
                 *(_claim(claim) for claim in self.claims),
                 _accounting(self),
                 _law(self),

@@ -53,10 +53,10 @@ def over_pairs(setting: Setting, pairs: list[Pair]) -> LawCheck | None:
     stated = [
         (first, second, listed(setting, first), listed(setting, second)) for first, second in pairs
     ]
-    known = [
+    differences = [
         (first, second, p, q) for first, second, p, q in stated if p is not None and q is not None
     ]
-    return _largest(known, complete=False) if known else None
+    return _largest(differences, complete=False) if differences else None
 
 
 def _largest(
@@ -93,8 +93,8 @@ def at_outcomes(
     """The values at some outcomes, shape `(m, k)`, of a function given at those listed, shape `(c,
     k)`, and `missing` elsewhere.
     """
-    _, place = np.unique(np.concatenate([outcomes, listed]), axis=0, return_inverse=True)
-    place = place.ravel()
-    table = np.full(place.max() + 1, missing)
-    table[place[len(outcomes) :]] = values
-    return table[place[: len(outcomes)]]
+    _, outcome_of = np.unique(np.concatenate([outcomes, listed]), axis=0, return_inverse=True)
+    outcome_of = outcome_of.ravel()
+    table = np.full(outcome_of.max() + 1, missing)
+    table[outcome_of[len(outcomes) :]] = values
+    return table[outcome_of[: len(outcomes)]]
