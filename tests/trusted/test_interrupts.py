@@ -345,7 +345,7 @@ def test_an_interrupt_waits_for_the_search_for_a_scale_and_nothing_is_debited(ca
         reached.append("the rest of the search")
         return fit(loss)
 
-    monkeypatch.setattr(query, "_asked", replace(query._bound, fit=search))
+    monkeypatch.setattr(query, "_bound", replace(query._bound, fit=search))
     with pytest.raises(KeyboardInterrupt) as caught:
         getattr(query, call)()
     assert reached
