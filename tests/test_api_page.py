@@ -46,9 +46,7 @@ def found(path: str) -> Any:
 
 
 def missing(names: set[str], page: str) -> set[str]:
-    """Public names that the page neither has as an entry nor mentions; of `make_x`, whose entry
-    says so, `then_x` need not be.
-    """
+    """Names without entry or mention on the page; of `make_x`, `then_x` need none."""
     shown = {path.rpartition(".")[2] for path in re.findall(r"^::: (\S+)$", page, re.MULTILINE)}
     shown |= set(re.findall(r"`(\w+)`", page))
     shown |= {name.replace("make_", "then_", 1) for name in shown}
@@ -56,9 +54,7 @@ def missing(names: set[str], page: str) -> set[str]:
 
 
 def misplaced(page: str) -> set[str]:
-    """Entries that do not show a module though they are not imported from where the page says, or
-    the other way round.
-    """
+    """Entries that are not imported from where the page says."""
     wrong = set()
     for section in page.split("\n## "):
         door = DOORS.get(section.partition("\n")[0])

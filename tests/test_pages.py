@@ -20,9 +20,7 @@ def outside_of_code(page: str) -> list[str]:
 
 
 def inside_of_text(docstring: str) -> list[str]:
-    """Paragraphs of a docstring with an example that is not their beginning, which are shown as
-    text.
-    """
+    """Paragraphs with an example that is not their beginning, shown as text."""
     parts = cleandoc(docstring).replace("Examples\n--------\n", "").split("\n\n")
     return [part for part in parts if ">>> " in part and not part.startswith(">>> ")]
 

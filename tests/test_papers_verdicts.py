@@ -82,9 +82,7 @@ def test_p35_the_corollary_needs_the_papers_constant_or_an_inner_data_set() -> N
 
 
 def test_s28_what_the_paper_says_of_the_elections_is_true() -> None:
-    """In every setting δ(x) is far below the δ = η of differential privacy; with 0.01 % lost and
-    t = .6 it is below 1/n.
-    """
+    """δ(x) is far below δ = η; with 0.01 % lost and t = .6 it is below 1/n."""
     votes = loaded(SMOOTHED).elections().values()
     for lost in (0.002, 0.0001):
         for t in (0.5, 0.51, 0.6):

@@ -30,9 +30,7 @@ ROWS = _ROW.findall(TEXT)
 
 @cache
 def docstring(place: str) -> str:
-    """The docstring of `module.py::Class.method`, or of the module alone, in one line; empty where
-    there is none.
-    """
+    """Of `module.py::Class.method`, or of the module, in one line; or empty."""
     path, _, name = place.partition("::")
     research = path.startswith("opendp_bayes_research/")
     file = ROOT / ("plugins/opendp-bayes-research" if research else "opendp_bayes") / path

@@ -48,9 +48,7 @@ def shown(page: str) -> str:
 
 
 def constant(output: str) -> str:
-    """An output on one line, without the numbers of the rows, which noise makes others in each
-    run.
-    """
+    """An output on one line, without the numbers of rows, which noise changes."""
     rows = re.sub(
         r"^(?:yes|no|missing) .*", lambda row: re.sub(r"-?[\d.]+", "0", row[0]), output, flags=re.M
     )

@@ -194,9 +194,7 @@ def test_balanced_error_for_three_categories_and_eighty_records() -> None:
     ],
 )
 def test_the_smoothness_chosen_is_shown_and_serves_the_guess(template: Any, name: str) -> None:
-    """No smoothness of a grid has a much smaller error at the guess; the other parameter is left
-    alone.
-    """
+    """None of a grid has a much smaller error at the guess; the other parameter stays."""
     size, prior, proportions = 60, (1.0, 1.0), (0.8, 0.2)
     found = calibrate(template, size=size, prior=prior, epsilon=1.0, proportions=proportions)
     assert f"{name}={getattr(found, name)!r}" in repr(found)

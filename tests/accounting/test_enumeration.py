@@ -47,9 +47,7 @@ def listed(pairs: EnumeratedPairs) -> set[tuple[oracles.Counts, oracles.Counts]]
 def orbit(
     pair: tuple[oracles.Counts, oracles.Counts], prior: tuple[float, ...]
 ) -> set[tuple[oracles.Counts, oracles.Counts]]:
-    """All images of a pair, and of the reversed one, under the permutations of categories that keep
-    the prior.
-    """
+    """A pair, and it reversed, under the permutations of categories that keep the prior."""
     images = set()
     for places in permutations(range(len(prior))):
         if all(prior[a] == prior[b] for a, b in enumerate(places)):
@@ -104,9 +102,7 @@ def test_number_of_arrangements(prior: tuple[float, ...], size: int) -> None:
 
 
 def test_the_work_is_not_underestimated_for_many_categories() -> None:
-    """Few data sets are fixed by no exchange of categories, so there are many more arrangements
-    than data sets over permutations.
-    """
+    """Few data sets are fixed by an exchange, so arrangements are many."""
     for size, prior in ((6, (1.0,) * 6), (8, (1.0,) * 5)):
         compared = sum(
             block.log_p.size

@@ -68,9 +68,7 @@ def every_move(d_in: int, public: bool) -> list[tuple[int, ...]]:
     ("public", "scale", "d_in"), some_of(product([True, False], [0.3, 0.8, 1.7], [1, 2]), 6)
 )
 def test_all_neighbours(public: bool, scale: float, d_in: int) -> None:
-    """The profile and ρ are the largest over all neighbours, which noise of a smaller scale
-    exceeds.
-    """
+    """The largest over all neighbours, which noise of a smaller scale exceeds."""
     size = 50 if public else None
     mechanism = GaussianParameters(scale)
     profile = privacy_profile(mechanism, size=size, prior=[1.0] * 3, d_in=d_in)
@@ -137,9 +135,7 @@ def test_integrals_bound_sums(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("a", [-1.5, 0.0, 0.7, 3.0])
 @pytest.mark.parametrize("mu", [0.01, 0.3, 20.0])
 def test_an_integral_and_the_peak_bound_a_sum(a: float, mu: float) -> None:
-    """What is added to the integral is at least the highest of the terms, and hardly more where
-    the shift is small or large beside the scale.
-    """
+    """At least the highest term is added, and hardly more for a small or large shift."""
     t = 2.0**20
     shift = math.ceil(mu * t)
     mu = shift / t

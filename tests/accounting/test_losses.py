@@ -60,9 +60,7 @@ def random_prior(rng: np.random.Generator, k: int) -> tuple[float, ...]:
 
 
 def random_cases(seed: int, number: int, largest: dict[int, int]) -> Iterator[Case]:
-    """Mechanisms, sizes and priors at random; `largest` is the largest size for each number of
-    categories.
-    """
+    """At random; `largest` is the largest size for each number of categories."""
     rng = np.random.default_rng(seed)
     for _ in range(number):
         k = 2 if rng.random() < 0.6 else 3
@@ -174,9 +172,7 @@ def test_notices_another_scale(kind: Any, factor: float) -> None:
     ("k", "scale", "norm"), [(2, 0.4, 20), (2, 3.0, 110), (3, 0.3, 14), (3, 0.8, 36), (4, 0.3, 15)]
 )
 def test_knorm(k: int, scale: float, norm: int) -> None:
-    """The noise before it returns to counts, by enumeration of vectors; the loss has a closed form,
-    the profile three outcomes.
-    """
+    """Vectors enumerated before they return to counts; a closed loss, three outcomes."""
     p, q = oracles.ball_knorm_pair(k, scale, norm)
     prior = (1.0,) * k
     profile = privacy_profile(KNormParameters(scale), size=200, prior=prior)
@@ -247,9 +243,7 @@ def test_published_losses(size: int) -> None:
 
 
 def test_the_local_sensitivity_has_a_finite_loss_that_depends_on_the_prior() -> None:
-    """EHDL at nominal ε = 1: above 1.1 for one prior and below 1 for another, so that passing it
-    off as smooth is noticed.
-    """
+    """EHDL at nominal ε = 1: above 1.1 or below 1, so that passing it off is noticed."""
     local = HellingerExponential(2.0, sensitivity="local")
     assert 1.10 < exact_loss(local, size=500, prior=(0.01, 0.01)).epsilon < 1.2
     assert exact_loss(local, size=500, prior=(1.0, 1.0)).epsilon < 1
@@ -258,9 +252,7 @@ def test_the_local_sensitivity_has_a_finite_loss_that_depends_on_the_prior() -> 
 
 
 def test_the_papers_constant_is_noticed() -> None:
-    """EHD with `sqrt(1 - pi/4)` as the global sensitivity, at a prior below one where the true one
-    is larger.
-    """
+    """`sqrt(1 - pi/4)` as the global sensitivity, where the true one is larger."""
     scale = 2 * math.sqrt(1 - math.pi / 4)
     assert exact_loss(HellingerExponential(scale), size=10, prior=(0.01, 0.01)).epsilon > 1.13
     assert (
@@ -290,9 +282,7 @@ GROUPS: list[Case] = [
 
 @pytest.mark.parametrize("case", GROUPS, ids=str)
 def test_groups(case: Case) -> None:
-    """Certified for every pair within the distance, and equal to the largest where all are
-    examined.
-    """
+    """Certified for every pair within the distance, and the largest where all are examined."""
     mechanism, size, prior = case
     laws = ball_laws(*case)
     earlier = 0.0
@@ -316,9 +306,7 @@ def test_groups(case: Case) -> None:
 
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.5, 0.5, 0.5)])
 def test_large_groups(prior: tuple[float, ...]) -> None:
-    """Finite, non-decreasing, at most the proven bound and the sum over the steps; beyond the size
-    nothing changes.
-    """
+    """Non-decreasing, at most the proven bound and the sum; beyond the size nothing changes."""
     size = 30 if len(prior) == 2 else 6
     mechanism = SmoothHellingerExponential(2.0, gamma=0.3)
     losses = {
@@ -361,9 +349,7 @@ def test_a_group_beyond_those_examined_is_bounded_by_sums(monkeypatch: pytest.Mo
     [(1.0, 1.0), (1.0, 2.0), (0.3, 0.4), (2.0, 1e-3), (20.0, 40.0), (0.5, 0.5)],
 )
 def test_delta_from_bounds(epsilon: float, spread: float) -> None:
-    """Against laws of two outcomes with every admissible pair of log-ratios: never below, and
-    attained.
-    """
+    """Against every admissible law of two outcomes: never below, and attained."""
     loss = PrivacyLoss(epsilon=min(epsilon, spread), range=spread, rho=1.0)
     highest = np.linspace(0, 1, 4001)[1:] * min(epsilon, spread)
     lowest = np.maximum(highest - spread, -min(epsilon, spread))
@@ -693,9 +679,7 @@ def test_groups_are_sums_rounded_up() -> None:
 
 
 def test_a_concentrated_loss_of_groups_is_rounded_up(fresh, monkeypatch):
-    """`d^2` times that of neighbours, and an eighth of the squared range, whichever is less, beyond
-    the groups that are examined.
-    """
+    """Beyond what is examined: `d^2` times neighbours', or an eighth of the squared range."""
     monkeypatch.setattr(module, "largest_group", lambda setting: 1)
     mechanism = HellingerExponential(1.0, sensitivity="local")
     for value in np.linspace(0.1, 3.3, 30).tolist():

@@ -85,9 +85,7 @@ def test_laplace_shift(noise: str, scale: float, moved: int) -> None:
 @pytest.mark.parametrize("total", ["remainder", "bounded"])
 @pytest.mark.parametrize("k", [2, 3])
 def test_laplace_noise_on_counts(noise: Any, total: Any, k: int) -> None:
-    """Clamped to few records, over all pairs within the distance: never above the profile, and
-    equal to it where no clamp is in the way.
-    """
+    """Over all pairs within the distance: never above, equal where no clamp is in the way."""
     for scale, size, d_in in product(
         (0.4, 2.0), (1, 2, 5) if k == 2 or total == "remainder" else (1, 3), (1, 2, 4)
     ):
@@ -153,9 +151,7 @@ def test_laplace_noise_with_a_private_total(noise: Any, size: int | None) -> Non
     ),
 )
 def test_moving_one_count_dominates_moving_several(noise, scale, parts):
-    """A distance that several counts share gives no larger δ at any ε, nor a larger Rényi
-    divergence.
-    """
+    """A shared distance gives no larger δ at any ε, nor a larger Rényi divergence."""
     alone = one_pair(*laplace_shift(sum(parts), NOISES[noise](scale)))
     shared = one_pair(*independent([laplace_shift(part, NOISES[noise](scale)) for part in parts]))
     largest = sum(parts) / scale
@@ -223,9 +219,7 @@ def test_k_norm_steps_have_room_for_their_errors(k: int, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(("k", "scale", "reach"), [(3, 0.5, 14), (3, 1.2, 30), (4, 0.5, 12)])
 @pytest.mark.parametrize("distance", [1, 2, 3])
 def test_k_norm_noise_moved_by_several_records(k, scale, reach, distance):
-    """Over every move of so many records, by enumeration: never above the bound, and near it;
-    above it where there is too little noise.
-    """
+    """Over every move, by enumeration: never above the bound, and near it."""
     noise = zero_sum.noise_vectors(reach, k)
     moves = zero_sum.noise_vectors(distance, k)
     moves = moves[np.abs(moves).sum(axis=1) == 2 * distance]
@@ -318,9 +312,7 @@ def test_concentrated_takes_the_larger_order() -> None:
 
 
 def test_orders_between_those_evaluated_are_bounded() -> None:
-    """Negative control: the largest value at the orders alone is below the truth, which the chords
-    are not.
-    """
+    """Negative control: the orders alone are below the truth, the chords are not."""
     block = PAIRS["Laplace, far"]
     at_orders = largest_renyi(block, orders_less_one(8.0))
     truth = largest_renyi(block, FINE)
@@ -416,9 +408,7 @@ def test_knorm_step_is_within_its_error(k: int, scale: float) -> None:
 
 @pytest.mark.parametrize(("d_in", "size"), [(300, None), (3000, None), (300, 10**6), (361, 10**6)])
 def test_many_records_that_move_one_count_are_accounted_for(d_in: int, size: int | None) -> None:
-    """By the loss of Laplace noise that is moved by so many times its scale; where two counts move,
-    up to 360 records.
-    """
+    """By Laplace noise moved by many scales; where two counts move, up to 360 records."""
     mechanism = LaplaceParameters(float(d_in), total="private" if size is None else "remainder")
     found = exact_loss(mechanism, size=size, prior=[1.0] * 3, d_in=d_in)
     profile = privacy_profile(mechanism, size=size, prior=[1.0] * 3, d_in=d_in)

@@ -45,9 +45,7 @@ def random_triples(
 
 
 def root_divergence(prior: Any, first: Any, second: Any) -> oracles.Floats:
-    """`sqrt(D)`, `D = -ln BC`, from counts, which the floats of a tiny prior plus a count could not
-    tell apart.
-    """
+    """`sqrt(D)`, `D = -ln BC`, from counts: floats of a tiny prior plus a count lose them."""
     return np.asarray(
         np.sqrt(
             gap_above(prior + np.minimum(first, second), np.abs(first - second) / 2).sum(axis=-1)
@@ -79,9 +77,7 @@ def test_the_root_of_the_divergence_is_a_metric(seed: int, k: int) -> None:
 
 @pytest.mark.parametrize("power", [1.1, 1.5, 2.0])
 def test_notices_what_is_no_metric(power: float) -> None:
-    """Negative control: a larger power of the divergence violates the inequality on the same
-    triples.
-    """
+    """Negative control: a larger power violates the inequality on the same triples."""
     assert max(largest_excess(lambda u: u**power, seed, 3) for seed in (0, 1, 2)) > 1 + 1e-3
 
 
@@ -107,9 +103,7 @@ def test_the_root_of_the_divergence_in_ball_arithmetic() -> None:
 
 
 def test_the_distance_as_a_function_of_the_root() -> None:
-    """`eta(u) = sqrt(1 - exp(-u^2))` has `eta'^2 + eta^2 <= 1`, that is, its arcsine grows no
-    faster than u.
-    """
+    """`eta(u) = sqrt(1 - exp(-u^2))` has `eta'^2 + eta^2 <= 1`: its arcsine grows like u."""
     u = np.geomspace(1e-6, 6, 2000)
     eta = np.sqrt(-np.expm1(-(u**2)))
     slope = u * np.exp(-(u**2)) / eta

@@ -50,9 +50,7 @@ def worst_table_error(
     rng: np.random.Generator,
     change: float = 0.0,
 ) -> float:
-    """Of 25 entries of one block of the table, from the middle and all over, relative; `change`
-    spoils the table.
-    """
+    """Of 25 entries of one block, relative; `change` spoils the table."""
     reach = min(window(size, prior) + 1, size)
     t = np.arange(first, first + number)
     table = two_categories._distances(prior, size, t, np.arange(-reach, reach + 1)[:, None]) * (
@@ -86,9 +84,7 @@ ONCE = list(zip([40, 3000, 20_000], PRIORS, strict=True))
     ],
 )
 def test_tables(size: int, prior: tuple[float, float]) -> None:
-    """Blocks next to both ends, where distances are computed, and in between, where they are
-    interpolated.
-    """
+    """Blocks at both ends, where distances are computed, and between, interpolated."""
     rng = np.random.default_rng(size)
     columns = min(max((1 << 19) // (2 * window(size, prior) + 3), 16), size // 4)
     interpolated = 0
@@ -107,9 +103,7 @@ def test_tables(size: int, prior: tuple[float, float]) -> None:
 
 
 def largest_error_of_interpolation(size: int, prior: tuple[float, float]) -> float:
-    """Of all entries of the table of all data sets, relative to the distances themselves, computed
-    one by one; the table is interpolated.
-    """
+    """Of the table of all data sets, relative to the distances computed one by one."""
     t, offsets = np.arange(size + 1), np.arange(-size, size + 1)[:, None]
     table = two_categories._distances(prior, size, t, offsets)
     outcome = t + offsets
@@ -123,9 +117,7 @@ def largest_error_of_interpolation(size: int, prior: tuple[float, float]) -> flo
 
 @pytest.mark.parametrize("prior", [(1e3, 1e3), (900.0, 4e5)])
 def test_interpolation_up_to_the_ends_under_a_large_prior(prior: tuple[float, float]) -> None:
-    """A large prior allows interpolation where some data sets of the block have an outcome at the
-    offset and others have not.
-    """
+    """Where some data sets of the block have an outcome at the offset and others not."""
     assert largest_error_of_interpolation(100, prior) <= TABLE_ERROR
 
 
@@ -177,9 +169,7 @@ def test_no_window_where_every_data_set_is_far_from_the_next() -> None:
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("size", [1, 30, 200, 3000, 20_000])
 def test_window(size: int, prior: tuple[float, float]) -> None:
-    """Outside, distances are one to within `2^-57`, from every data set; one offset less would not
-    do, and half the window by far not.
-    """
+    """Outside distances are one to within `2^-57`; one offset less would not do."""
     reach = window(size, prior)
     if reach == size:
         return
@@ -202,9 +192,7 @@ def test_window(size: int, prior: tuple[float, float]) -> None:
 
 
 def errors_of_laws(pairs: TwoCategoryPairs, mechanism: Any) -> tuple[float, float]:
-    """Of log-probabilities against plain enumeration, the far outcomes summed; and of their total
-    against one.
-    """
+    """Of log-probabilities against plain enumeration, and of their total against one."""
     rng = np.random.default_rng(3)
     worst, total = 0.0, 0.0
     for block in pairs.blocks():

@@ -48,9 +48,7 @@ def half_scale(honest: Any) -> Any:
 
 @dataclass(frozen=True)
 class LocalAsSmooth(SmoothHellingerExponential):
-    """Divides the score by the local sensitivity, with the bound of a smooth one (EHDL passed off
-    as EHDS with a small γ).
-    """
+    """Divides by the local sensitivity, with the bound of a smooth one."""
 
     name: ClassVar[str] = "local_as_smooth"
 
@@ -132,9 +130,7 @@ class FloatLaplace(LaplaceParameters):
 
 @dataclass(frozen=True)
 class SinglePrecisionCounts(LaplaceParameters):
-    """`floor(count + L)` in 32-bit floats, which hold only the even numbers from 2^24 to 2^25: one
-    record can move the release by two.
-    """
+    """`floor(count + L)` in 32-bit floats, which from 2^24 to 2^25 are even numbers."""
 
     noise: Literal["discrete", "floored"] = "floored"
     name: ClassVar[str] = "single_precision_counts"

@@ -40,9 +40,7 @@ def data_sets(release, largest=None):
 
 @lru_cache(maxsize=2000)
 def law(mechanism, counts, prior):
-    """What the mechanism says its law is; candidates that several noised counts lead to are listed
-    several times.
-    """
+    """What the mechanism says its law is; candidates listed several times are added up."""
     support, log_p = mechanism.log_pmf(counts, prior)
     total = {}
     for candidate, p in zip(map(tuple, support.tolist()), np.exp(log_p), strict=True):
@@ -72,9 +70,7 @@ def cell(noise, value, scale):
 
 
 def cdf(release, values, largest=None):
-    """Of the probability of each category, shape `(values, k)`: the mixture of Betas over all data
-    sets.
-    """
+    """Of each probability, shape `(values, k)`: the mixture of Betas over all data sets."""
     sets, weights = data_sets(release, largest)
     seen = weights > 1e-15
     a = (np.array(release.prior) + sets)[seen]

@@ -50,9 +50,7 @@ class Tried:
 
 @cache
 def tried(encoding: str, every: int = 1) -> Tried:
-    """Try the sequences of bytes of an encoding that is not in `MARKED`, with one in `every` of
-    the beginnings of three bytes.
-    """
+    """Try an encoding that is not in `MARKED`, one in `every` of beginnings of three bytes."""
     found = Tried()
     if encoding.startswith("utf-16"):
         _try_units_of_two(encoding, found)

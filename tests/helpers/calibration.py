@@ -80,9 +80,7 @@ class Cell:
         return replace(template, scale=high)
 
     def runs(self) -> bool:
-        """Whether the mechanism can be used for so many categories and records. It refuses where
-        they would drown the data.
-        """
+        """Whether so many categories and records are not refused, as those that drown the data."""
         prior = np.ones(self.k)
         try:
             size = self.size if self.public else None
@@ -152,9 +150,7 @@ def plug_in(release: ob.Release, theta: Floats) -> Floats:
 
 
 def coverage(ranks: Floats, level: float) -> float:
-    """Share of the draws whose equal-tailed interval holds the truth; of one category or the mean
-    over several.
-    """
+    """Share of the draws whose equal-tailed interval holds the truth, or the mean of several."""
     return float((np.abs(2 * ranks - 1) <= level).mean())
 
 

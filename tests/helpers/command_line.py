@@ -9,9 +9,7 @@ from opendp_bayes_office.commands.app import app
 
 
 def run(*arguments: object, code: int = 0, of: Typer = app) -> str:
-    """Standard output of a command that was carried out, standard error of one that was not (but an
-    audit that refutes its claim is one that was).
-    """
+    """Standard output of a command that was carried out, standard error of one that was not."""
     result = CliRunner().invoke(of, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)

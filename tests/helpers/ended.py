@@ -16,9 +16,7 @@ PATIENCE = 600.0
 
 @contextmanager
 def ready(temporary: Path, *program: object) -> Iterator[subprocess.Popen[bytes]]:
-    """A module of Python with its arguments, which has said that it is ready; killed at the end of
-    the block.
-    """
+    """A module of Python that has said that it is ready; killed at the end of the block."""
     process = subprocess.Popen(
         [sys.executable, "-m", *map(str, program)],
         cwd=ROOT,

@@ -210,9 +210,7 @@ MORE |= examples()
 
 
 def methods(receivers: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """The name of every public method of an expression and of its namespaces, with the method of
-    each receiver.
-    """
+    """Every public method of an expression and its namespaces, of each receiver."""
     for receiver in receivers:
         column = pl.col(receiver)
         spaces = {"": column} | {name: getattr(column, name) for name in sorted(_SPACES)}

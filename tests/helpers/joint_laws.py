@@ -25,9 +25,7 @@ _CELLS = 8
 
 
 def law_of_noise(kind: str, scale: float) -> dict[int, float]:
-    """The probabilities of integer noise by its definition: discrete or floored Laplace noise, or
-    Gaussian noise on integers.
-    """
+    """Integer noise by its definition: discrete or floored Laplace, or Gaussian on integers."""
     reach = range(-math.ceil(45 * scale) - 2, math.ceil(45 * scale) + 3)
     if kind == "DiscreteGaussian":
         weights = {z: math.exp(-(z**2) / (2 * scale**2)) for z in reach}

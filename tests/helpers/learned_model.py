@@ -39,9 +39,7 @@ def laws(cells, number, rng):
 
 
 def intensities(cells, weights, rng):
-    """Intensities drawn from the prior given weights, a row for each: effects, a point of the
-    lattice for each cell, a Gamma variate.
-    """
+    """Given weights, a row for each: effects, a point of the lattice, a Gamma variate."""
     number, k = len(weights), cells.kind.size
     location = np.zeros((number, k))
     for margin in cells.margins:
@@ -100,9 +98,7 @@ def begun(of, ordered, chains, moves, rng):
 
 
 def by_chains(of, ordered=(), chains=16, sweeps=1500, dropped=150, seed=0, weighted=True):
-    """The same expected values of each chain, shapes `(chains, k)`; without the weights of states,
-    if that is wanted.
-    """
+    """The same of each chain, shapes `(chains, k)`; without weights of states, if wanted."""
     rng = np.random.default_rng(seed)
     cells, moved = begun(of, ordered, chains, dropped, rng)
     found, log_weights = [], []

@@ -27,9 +27,7 @@ NOBODY = 65534
 
 
 def release_until_refused(path: Path, handed_out: Path, *, broken: bool) -> None:
-    """Hand out releases, each a byte in a file, until the ledger has no room. Of a broken one data
-    are read before the release is entered.
-    """
+    """Hand out releases until the ledger has no room; a broken one reads before the entry."""
     book = Ledger(path)
     number = os.open(handed_out, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
@@ -70,9 +68,7 @@ def forked(work: Callable[[], None]) -> int:
 
 
 def checked(path: Path, handed_out: Path) -> tuple[float, int]:
-    """What was spent, and how many releases it pays for; fails where more were begun, or the total
-    is exceeded.
-    """
+    """What was spent and how many releases it pays; fails where more were begun."""
     account = read_accounts(path)["data"]
     number = handed_out.stat().st_size
     spent = read_accounts(path)["data"].spent.value
@@ -82,9 +78,7 @@ def checked(path: Path, handed_out: Path) -> tuple[float, int]:
 
 
 def kills(folder: Path, number: int, *, broken: bool) -> None:
-    """Kill one of four processes at a random moment, again and again: whatever had begun to read is
-    paid for, also where it has no end.
-    """
+    """Kill one of four processes, again and again: what had begun to read is paid for."""
     path, handed_out = folder / "b.ledger", folder / "handed out"
     handed_out.touch()
     Ledger(path, dataset="data", epsilon=1e6)

@@ -74,9 +74,7 @@ def gaussian(scale: float, threshold: int) -> Noise:
 
 
 def of_one_key(noise: Noise, count: int, top: int, shows_all_at: int | None = None) -> Floats:
-    """Probabilities of "not shown", of each noisy count from the threshold to `top`, and of those
-    above.
-    """
+    """Probabilities of "not shown", of each noisy count up to `top`, and of those above."""
     if count == 0:
         return np.array([1.0, *[0.0] * (top - noise.threshold + 2)])
     threshold = noise.threshold if shows_all_at is None else shows_all_at
@@ -137,17 +135,13 @@ def largest(noise: Noise, pairs: Iterable[Sequence[Move]], epsilons: Sequence[fl
 
 
 def of_a_person(counts: Sequence[int], keys: int, records: int) -> Iterator[Sequence[Move]]:
-    """A person comes who has up to `records` in each of up to `keys` keys, of which others have one
-    of `counts`.
-    """
+    """A person comes with up to `records` in each of up to `keys` keys with other `counts`."""
     one = [(n, n + moved) for n in counts for moved in range(records + 1)]
     return combinations_with_replacement(one, keys)
 
 
 def of_a_change(counts: Sequence[int], keys: int, records: int) -> Iterator[Sequence[Move]]:
-    """A person's records are replaced by others, in up to `keys` keys before and as many after, any
-    number of which may be the same.
-    """
+    """A person's records are replaced, in up to `keys` keys before and as many after."""
     appears = [(n, n + moved) for n in counts for moved in range(records + 1)]
     disappears = [(after, before) for before, after in appears]
     both = [

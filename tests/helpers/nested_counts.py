@@ -109,9 +109,7 @@ def listed(case: Case) -> Listed:
 
 
 def largest_error(case: Case) -> float:
-    """The largest difference of probabilities of counts, means and mean squares of probabilities
-    and the logarithm of the evidence.
-    """
+    """Of probabilities of counts, means, mean squares and the logarithm of the evidence."""
     found, exact = case.counts(), listed(case)
     worst = abs(found.log_evidence - exact.log_evidence)
     for count in range(case.parent.size):

@@ -55,9 +55,7 @@ class Look:
         return -((z / b) ** 2) / 2 - math.log(whole)
 
     def log_ratio(self, i, x, anchor):
-        """`ln P(drawn_i | x) - ln P(drawn_i | anchor)`, with all digits however far the draw is;
-        elementwise in the categories, too.
-        """
+        """`ln P(drawn_i | x) - ln P(drawn_i | anchor)` with all digits, elementwise."""
         d, b = self.drawn[i].astype(float), self.scale
         if self.law == "gaussian":
             found = -((x - anchor) / b) * ((x + anchor - 2 * d) / b) / 2

@@ -103,9 +103,7 @@ def posterior(counts: Iterable[int], prior: Iterable[float]) -> tuple[Fraction, 
 
 
 def local_sensitivity(counts: Counts, prior: Sequence[float]) -> arb:
-    """The largest distance to the posterior of a neighbour (the score moves by at most that, and by
-    that at `r = posterior(x)`).
-    """
+    """The largest distance to the posterior of a neighbour."""
     return max(
         (
             hellinger(posterior(counts, prior), posterior(other, prior))
@@ -143,9 +141,7 @@ def smooth_sensitivities(
     beta: float | None = None,
     of: Callable[[Floats], Floats] = np.asarray,
 ) -> Floats:
-    """Both definitions of a smooth sensitivity, as an optimum over all data sets, for every data
-    set; `of` gives another distance's from H.
-    """
+    """Both definitions, as an optimum over all data sets; `of` another distance's."""
     local, away = of(local_sensitivities(size, prior)), distances(size, len(prior))
     if gamma is not None:
         return 1 / np.min(1 / local + gamma * away, axis=1)
@@ -170,9 +166,7 @@ def exponential_law(counts: Counts, prior: Sequence[float], width: float) -> Law
 
 
 def permute_and_flip_law(counts: Counts, prior: Sequence[float], scale: float) -> Law:
-    """The candidates in each of their orders, and the first whose coin of probability `exp(-H /
-    scale)` shows heads; for few candidates.
-    """
+    """The candidates in each order, and the first whose coin shows heads; for few of them."""
     centre = posterior(counts, prior)
     candidates = data_sets(sum(counts), len(counts))
     coins = [
@@ -199,9 +193,7 @@ def width(
     gamma: float | None = None,
     beta: float | None = None,
 ) -> float:
-    """The sensitivity that divides the score: `one`, `global`, `local`, or `smooth` with its
-    parameter.
-    """
+    """What divides the score: `one`, `global`, `local`, or `smooth` with its parameter."""
     size = sum(counts)
     index = data_sets(size, len(counts)).index(counts)
     if kind == "one":
@@ -213,9 +205,7 @@ def width(
 
 
 def floored_laplace_cell(value: int, scale: float) -> float:
-    """`P(floor(L) = value)`, the Laplace probability of the cell `[value, value + 1)`, from the
-    tail `P(L > t) = exp(-t / scale) / 2`.
-    """
+    """`P(floor(L) = value)`, from the tail `P(L > t) = exp(-t / scale) / 2`."""
     near = value if value >= 0 else -value - 1
     return math.exp(-near / scale) / 2 - math.exp(-(near + 1) / scale) / 2
 
@@ -232,9 +222,7 @@ def _discrete_laplace_total(scale: float) -> float:
 
 
 def laplace_law(counts: Counts, scale: float, noise: str, total: str) -> Law:
-    """Noise on the counts, clamped and completed: the sum over every value of the noise on every
-    noised count.
-    """
+    """Noise, clamped and completed: the sum over every value on every noised count."""
     size = sum(counts)
     cell = {"discrete": discrete_laplace_cell, "floored": floored_laplace_cell}[noise]
     noised = counts[:-1] if total in ("remainder", "truncated") else counts
@@ -332,9 +320,7 @@ def log_laws(
 def over_pairs(
     log_p: Floats, away: NDArray[np.int64], d_in: int, loss: Callable[[Floats, Floats], Floats]
 ) -> float:
-    """The largest `loss(P, Q)` over ordered pairs of data sets within `d_in` changes, an upper
-    bound being owed for all of them.
-    """
+    """The largest `loss(P, Q)` over ordered pairs of data sets within `d_in` changes."""
     worst = 0.0
     for row, near in zip(log_p, (away > 0) & (away <= d_in), strict=True):
         worst = max(worst, float(np.max(loss(row, log_p[near]), initial=0.0)))
@@ -371,9 +357,7 @@ def hockey_stick(epsilon: float) -> Callable[[Floats, Floats], Floats]:
 # Exact accounting: the laws in ball arithmetic, at the exact rational value of every parameter.
 @dataclass(frozen=True)
 class BallLaws:
-    """Log-probabilities of a mechanism for every data set, as balls, with the pairs of data sets at
-    each distance.
-    """
+    """Log-probabilities for every data set, as balls, with the pairs at each distance."""
 
     log_p: list[list[arb]]
     p: list[list[arb]]
@@ -443,9 +427,7 @@ def ball_widths(
     gamma: float | None = None,
     beta: float | None = None,
 ) -> list[arb]:
-    """What divides the score, for every data set: `one`, `local`, or `smooth` with its
-    parameter.
-    """
+    """What divides the score, for every data set: `one`, `local`, or `smooth`."""
     sets = data_sets(size, len(prior))
     if kind == "one":
         return [arb(1)] * len(sets)
@@ -496,9 +478,7 @@ def ball_exponential_laws(
 
 
 def ball_laplace_laws(size: int, k: int, scale: float, noise: str, total: str) -> BallLaws:
-    """Noise on the counts, clamped to `0..size`; for `remainder` the last count is a function of
-    the others and is left out.
-    """
+    """Noise clamped to `0..size`; for `remainder` the last count is left out."""
     marginals = [_ball_clamped(count, size, scale, noise) for count in range(size + 1)]
     noised = [counts[:-1] if total == "remainder" else counts for counts in data_sets(size, k)]
     rows = [

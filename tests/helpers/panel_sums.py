@@ -23,9 +23,7 @@ _DISCRETE = {}
 
 
 def discrete_gauss(length):
-    """Nodes about the middle, and weights, of a sum over so many whole numbers in a row; those of
-    weight 0 fill up.
-    """
+    """Nodes about the middle, and weights, of a sum over whole numbers in a row."""
     if length <= NODES:
         fill = np.zeros(NODES - length)
         at = np.arange(length) - (length - 1) / 2

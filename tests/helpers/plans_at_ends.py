@@ -190,9 +190,7 @@ def begun(unit: str) -> Any:
 
 
 def a_chain(source: random.Random, unit: str) -> tuple[Any, Any] | None:
-    """A query with steps, each of which the gate accepts, and what is counted after them; None
-    where nothing can be.
-    """
+    """Accepted steps and what is counted after them; None where nothing can be."""
     made = begun(unit)
     if unit == "people":
         made = made.truncate_per_group(source.randint(1, 3), keep="first")

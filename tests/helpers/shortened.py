@@ -23,9 +23,7 @@ def interpolate_less(patch: pytest.MonkeyPatch) -> None:
 
 
 def shorten(patch: pytest.MonkeyPatch) -> None:
-    """Take a tenth of the sweeps of every chain and of other draws, and take them for enough; learn
-    concentrations of levels in two steps.
-    """
+    """Take a tenth of the sweeps and draws for enough; learn concentrations in two steps."""
     interpolate_less(patch)
     for name, value in {"_MOST_STEPS": 2, "_MOST_BOXES": 1}.items():
         patch.setattr(concentrations, name, value)

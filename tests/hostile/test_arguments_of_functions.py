@@ -32,9 +32,7 @@ def _quick(coarse_errors: None, short_chains: None, monkeypatch: pytest.MonkeyPa
 
 
 def calls() -> dict[str, Row]:
-    """A call for each argument; `tests/hostile/test_arguments_of_results.py` has the methods of
-    results.
-    """
+    """A call for each argument; methods of results are in `test_arguments_of_results.py`."""
     each = {str(row): row for row in ROWS}
     return {key: row for key, row in each.items() if "." not in key or "proven_loss" in key}
 

@@ -67,9 +67,7 @@ def of_kind(parameter: inspect.Parameter, wrong: Any, usual: Any) -> Any:
 
 
 def named(error: BaseException, parameter: inspect.Parameter, usual: Any) -> bool:
-    """Whether a message is ours and names the parameter, or one of those that `**` takes; or that
-    of labels, as a mapping's.
-    """
+    """Whether a message names the parameter, or one of those that `**` takes, or a mapping's."""
     names = [parameter.name, *(usual if parameter.kind is parameter.VAR_KEYWORD else ())]
     message = str(error)
     if isinstance(error, KeyError):

@@ -78,9 +78,7 @@ def outcome(values: pl.Series, **arguments: Any) -> str:
     ],
 )
 def test_one_record_makes_no_release_fail(dtype, value, arguments):
-    """A listed value that the column cannot hold must not be compared with what it holds: whether
-    that fails tells whether there is a record.
-    """
+    """What the column cannot hold is not compared: a failure would tell of a record."""
     seen = {outcome(pl.Series([value] * rows, dtype=dtype), **arguments) for rows in (0, 1)}
     assert seen in ({"refused"}, {"answered"})
 

@@ -159,9 +159,7 @@ def moves(near: Pairs, sets: str, plan: str, question: str) -> NDArray[Any]:
 
 
 def norms(moved: NDArray[Any], *, rising: bool = False) -> Norms:
-    """The most in each norm, of the counts that rise alone where the number of records is
-    public.
-    """
+    """The most in each norm, of the counts that rise alone where their number is public."""
     size = np.maximum(moved, 0) if rising else np.abs(moved)
     return int(size.sum(1).max()), int((size**2).sum(1).max()), int(size.max())
 
@@ -233,9 +231,7 @@ CASES: list[tuple[Any, str, str, str, Norms]] = [
 
 
 def is_tight(unit: Any, plan: str) -> bool:
-    """False where OpenDP's own distance of rows is more than can be: of people that are exchanged,
-    as if both might have one value, and of groups, of which it counts one more than it keeps.
-    """
+    """False where OpenDP's own distance of rows is more than can be, of exchanges and groups."""
     return unit is not EXCHANGED and plan != "groups"
 
 

@@ -264,9 +264,7 @@ def test_a_failure_within_a_context_within_takes_its_share(tmp_path, kind, split
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_what_a_filter_has_no_room_for_tells_nothing_of_a_failure(tmp_path, loss):
-    """OpenDP's filter refuses a query after it has run, so that one above its budget, which costs
-    nothing, would tell whether it failed.
-    """
+    """A filter refuses after it has run: a query above its budget would tell for nothing."""
     messages = []
     whole = tuple(2 * part for part in LOSSES[loss][0].values())
     above = whole if len(whole) > 1 else whole[0]

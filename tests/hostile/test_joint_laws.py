@@ -304,9 +304,7 @@ def test_notices_a_scale_that_is_off(factor: float) -> None:
 
 
 def test_a_false_alarm_is_as_rare_as_stated() -> None:
-    """With a level of .05 in place of one in a million: at most 18 alarms in 100, but for a chance
-    below 1e-6.
-    """
+    """At a level of .05: at most 18 alarms in 100, but for a chance below 1e-6."""
     rng, law = np.random.default_rng(3), law_of_noise("DiscreteLaplace", 3.0)
     noise = DiscreteLaplace(3.0)
     with pytest.MonkeyPatch.context() as patch:

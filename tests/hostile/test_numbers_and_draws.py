@@ -301,9 +301,7 @@ def release_with_rest(rest: int = 600, scale: float = 40.0) -> ob.DiscoveredRele
 
 
 def off_discovered(shown: ob.DiscoveredRelease) -> Iterator[str]:
-    """Counts and shares by their own draws; and the share of everything else by draws of its count,
-    given the noisy one, with a flat prior.
-    """
+    """Counts and shares by their draws; everything else by its own under a flat prior."""
     parts = {"counts": shown.posterior, "shown": shown.among_shown, "all": shown.among_all}
     for name, part in parts.items():
         assert part is not None

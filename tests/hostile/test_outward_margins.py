@@ -40,9 +40,7 @@ def as_number(value: Fraction | int) -> mpmath.mpf:
 
 @cache
 def masses(law: OptimalThreshold, records: int, *, rises: bool) -> list[tuple[int, int]]:
-    """Of one key that moves, the probabilities under both data sets in units of 2^-BITS, by the
-    weights that are drawn.
-    """
+    """Of one key that moves, both probabilities in units of 2^-BITS, by the weights drawn."""
     none = [0] * records
     here, there = [*law.weights, *none], [*none, *law.weights]
     if rises:

@@ -20,9 +20,7 @@ TRUTH = 8.2  # of the quantile .02, 16 of 900 records
 
 
 def levels(counts: Any, scale: float, group: int = GROUP) -> Any:
-    """The posterior of bins and of groups of neighbours, of which the true counts were drawn under
-    Laplace noise.
-    """
+    """Bins and groups of neighbours, of which counts were drawn under Laplace noise."""
     bins = list(range(len(counts)))
     merge = {f"from {a}": bins[a : a + group] for a in range(0, len(bins), group)}
     made: Any = {"mechanism": "laplace_parameters", "scale": scale}

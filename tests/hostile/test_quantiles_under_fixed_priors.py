@@ -45,9 +45,7 @@ def released(counts: Any, scale: float, prior: float, rng: np.random.Generator) 
 def warned_and_held(
     law: str, k: int, scale: float, records: int, prior: float, rng: np.random.Generator
 ) -> tuple[Any, Any]:
-    """For each level of one release, whether a warning names it, and whether the interval of 95 %
-    holds the quantile of the law.
-    """
+    """Of each level, whether a warning names it and the interval of 95 % holds the quantile."""
     shares = shares_of(law, k)
     truth = np.interp(LEVELS, np.append(0, np.cumsum(shares)), np.arange(k + 1.0))
     release = released(rng.multinomial(records, shares), scale, prior, rng)
@@ -179,9 +177,7 @@ def test_merging_makes_quantiles_clear() -> None:
 
 @pytest.mark.slow
 def test_without_a_warning_intervals_hold() -> None:
-    """A cell of the design has so many releases that an interval that holds .85 fails this with a
-    probability of 1e-3.
-    """
+    """An interval that holds .85 fails a cell of the design with a probability of 1e-3."""
     quiet: dict[Any, list[bool]] = defaultdict(list)
     missed, hidden = 0, 0
     design = itertools.product(

@@ -59,9 +59,7 @@ _ARGUMENT = re.compile(
 
 
 def arguments_in(message: str) -> Iterator[tuple[str, Any]]:
-    """What a message says to pass: `name=value`, but for the argument and value that it is about,
-    and for those of other calls.
-    """
+    """What a message says to pass, but what it is about and arguments of other calls."""
     _, _, advice = message.partition(": ")
     while (plain := re.sub(r"[\w.]+\([^()]*\)", "", advice)) != advice:
         advice = plain
@@ -70,9 +68,7 @@ def arguments_in(message: str) -> Iterator[tuple[str, Any]]:
 
 
 def follow(ask: Callable[..., Any], given: dict[str, Any], depth: int = 0) -> int:
-    """Do what messages say, one after the other, whichever of several remedies one takes, up to an
-    answer; returns how many remedies were tried.
-    """
+    """Do what messages say up to an answer, whichever of several; how many were tried."""
     assert depth < 5, given
     try:
         result = ask(**given)

@@ -50,9 +50,7 @@ def depths(laws: BetaMixtures, draws: Any) -> Any:
 
 
 def by_depths(depth: Any, level: float, least: float) -> float:
-    """The first level from `least` on that is not below what is wanted for the misses there, all
-    but the deepest of each draw.
-    """
+    """The first level from `least` on that is not below what is wanted for the misses."""
     number, k = depth.shape
     beyond = np.sort(np.sort(depth, axis=1)[:, :-1].ravel())
     beyond = beyond[beyond > least]

@@ -125,9 +125,7 @@ class Sentence:
 
 
 def sentences(result: Any, *, wait: bool) -> Iterator[Sentence]:
-    """Everything that a sheet says below its tables, with the result that each note is of: in a
-    survey, that of the question in front.
-    """
+    """Everything below a sheet's tables, with the result that each note is of."""
     sheet = sheet_of(result, wait=wait)
     for text in sheet.notes:
         name, found, rest = text.partition(": ")

@@ -25,9 +25,7 @@ UNEQUAL_TOTALS_ERROR = 2e-12
 
 
 def random_pair(rng: np.random.Generator, largest_k: int) -> tuple[Floats, Floats]:
-    """Two posteriors of equal total: balanced, skewed or one-category data and a change of one
-    record, of a few, or of any number.
-    """
+    """Balanced, skewed or one-category data and a change of one record or more."""
     k = int(np.exp(rng.uniform(np.log(2), np.log(largest_k + 0.5))))
     size = max(1, int(10 ** rng.uniform(0, 9)))
     prior = 10 ** rng.uniform(-3, 3, size=1 if rng.random() < 0.5 else k) * np.ones(k)
@@ -100,9 +98,7 @@ def test_edges(a: list[float], b: list[float]) -> None:
 
 
 def test_three_log_gammas_would_not_do() -> None:
-    """Negative control: the textbook formula in floats fails the comparison at n = 10 000
-    already.
-    """
+    """Negative control: the textbook formula in floats fails at n = 10 000 already."""
     from scipy.special import gammaln
 
     a, b = np.array([5001.0, 5001.0]), np.array([5002.0, 5000.0])
@@ -182,9 +178,7 @@ def test_many_unequal_totals() -> None:
 
 @pytest.mark.parametrize("factor", [1 + 1e-6, 1.001, 2.0, 1e3])
 def test_proportional_concentrations(factor: float) -> None:
-    """The leading parts of the gaps cancel entirely between the categories and the total; the
-    categories here are 1e6.
-    """
+    """Leading parts of the gaps cancel between categories and total, here 1e6."""
     a = np.array([1e6, 2e6, 3e6])
     assert (
         oracles.relative_error(

@@ -56,9 +56,7 @@ def test_beyond_the_float_range() -> None:
 
 @given(positive, small, st.fractions(min_value=-1, max_value=1, max_denominator=1000))
 def test_ends_enclose_every_value_the_error_allows(truth, error, part):
-    """Whatever float within `error` of the truth was computed, its ends are on the safe sides of
-    the truth.
-    """
+    """For any float within `error` of the truth, its ends are on the safe sides."""
     exact = Fraction(truth)
     computed = float(exact * (1 + part * Fraction(error)))
     if abs(Fraction(computed) / exact - 1) > Fraction(error):

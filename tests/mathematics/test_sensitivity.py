@@ -62,9 +62,7 @@ def check_local_and_global(size: int, prior: tuple[float, ...]) -> None:
 
 
 def check_smooth(size: int, prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
-    """The optimum of the definition, and the properties that the privacy proofs use, for every pair
-    of neighbours.
-    """
+    """The optimum of the definition, and what the proofs use, for every neighbours."""
     sets = oracles.data_sets(size, len(prior))
     values = np.array([smooth_sensitivity(counts, prior, **smoothness) for counts in sets])
     truth = oracles.smooth_sensitivities(size, prior, **smoothness)
@@ -215,9 +213,7 @@ def test_all_at_once_needs_exactly_one_parameter(both: dict[str, float]) -> None
 
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.05, 0.3), (0.5, 1.0, 2.0)], ids=label)
 def test_the_angle(prior: tuple[float, ...]) -> None:
-    """The angle is an increasing function of the distance, but a smooth sensitivity of the one is
-    no function of the other's.
-    """
+    """It increases with the distance, but its smooth sensitivity is no function of it."""
     size = 2 * QUICK[len(prior)] // 3
     sets, local = (
         oracles.data_sets(size, len(prior)),
@@ -302,17 +298,13 @@ def test_beta_one_one_in_the_limit() -> None:
     ("size", "prior"), [(10, (0.1, 0.1, 0.1)), (10, (0.05, 0.05)), (3, (0.5, 0.5, 4.0))]
 )
 def test_the_papers_constant_is_exceeded_by_a_prior_below_one(size, prior):
-    """A real pair of neighbours is further apart than `sqrt(1 - pi/4)`: that constant is no global
-    sensitivity for such a prior.
-    """
+    """A real pair of neighbours is further apart than `sqrt(1 - pi/4)`."""
     assert oracles.local_sensitivities(size, prior).max() > 1.1 * PAPERS
     assert global_sensitivity(size, prior) > 1.1 * PAPERS
 
 
 def fast_local_sensitivity(counts: list[int], prior: list[float]) -> oracles.arb:
-    """The oracle, for pairs (i, j) given by exact fractions; for few categories and any number of
-    records.
-    """
+    """For pairs (i, j) given by exact fractions; of few categories."""
     return oracles.local_sensitivity(tuple(counts), prior)
 
 
@@ -388,9 +380,7 @@ def test_smooth_sensitivity_of_a_thousand_records(counts, smoothness):
     "counts", [[5 * 10**8] * 2, [10**9, 0], [3 * 10**8, 3 * 10**8, 4 * 10**8]], ids=label
 )
 def test_smooth_sensitivity_of_a_billion_records(counts: list[int]) -> None:
-    """Too many data sets to enumerate: between the local and the global sensitivity, and never
-    below a data set on the way to the edge.
-    """
+    """Between local and global, and never below a data set on the way to the edge."""
     prior, gamma = [1.0] * len(counts), 1.0
     value = smooth_sensitivity(counts, prior, gamma=gamma)
     assert (
@@ -411,9 +401,7 @@ def test_an_empty_data_set_has_no_neighbour() -> None:
 
 @pytest.mark.parametrize("wrong", [0.5, 2.0])
 def test_the_comparison_notices_a_wrong_parameter(wrong: float) -> None:
-    """Negative control: gamma and beta off by a factor of two, and the local passed off as smooth,
-    violate what is checked above.
-    """
+    """Negative control: parameters off by two, and the local passed off as smooth."""
     size, prior = 20, (1.0, 1.0)
     for name, value in (("gamma", 0.1), ("beta", 0.05)):
         truth = oracles.smooth_sensitivities(size, prior, **{name: value})

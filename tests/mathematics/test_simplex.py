@@ -67,9 +67,7 @@ def test_refuses_more_categories_beyond_the_limit(size: int, k: int) -> None:
 
 
 def test_refuses_a_number_of_candidates_beyond_the_floats() -> None:
-    """C(n + k - 1, k - 1) can exceed the largest float and, computed in full, the time anybody
-    has.
-    """
+    """C(n + k - 1, k - 1) can exceed the largest float, and take all time."""
     with pytest.raises(
         ValueError, match=r"size=1000000000000, 1000000 categories: .* 1000000 of them"
     ):

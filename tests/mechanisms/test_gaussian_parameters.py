@@ -152,9 +152,7 @@ def test_the_farthest_candidates_have_noise_that_leads_there(size, k, scale):
 
 
 def test_projection_favours_no_category() -> None:
-    """Rounding to whole counts adds at most 1/4 to a variance and moves no mean; if the largest
-    counts were rounded up, the noise would grow.
-    """
+    """Rounding adds at most 1/4 to a variance and moves no mean."""
     counts, mechanism = np.array([50, 40, 30, 20]), GaussianParameters(3.0)
     drawn = counts + DiscreteGaussian(3.0).simulate((200_000, 4), np.random.default_rng(5))
     fair, largest = mechanism.project(drawn, 140) - counts, nearest_counts(drawn, 140) - counts

@@ -44,9 +44,7 @@ def noise_law(k: int, scale: float, largest: int) -> dict[oracles.Counts, float]
 
 
 def nearest(noised: oracles.Counts, size: int) -> oracles.Counts:
-    """By comparing all data sets; among equally near ones, the one that gives most to the largest
-    noised counts, then to the first.
-    """
+    """Among equally near ones, that which gives most to the largest, then to the first."""
     order = sorted(range(len(noised)), key=lambda i: (-noised[i], i))
     return min(
         oracles.data_sets(size, len(noised)),
@@ -66,9 +64,7 @@ def released_law(counts: oracles.Counts, scale: float, largest: int) -> oracles.
 
 
 def rejects(observed: Counter[Any], law: Mapping[Any, float]) -> bool:
-    """`oracles.rejects` on the common outcomes, with the others as one: many vectors here have the
-    same small probability.
-    """
+    """`oracles.rejects` on the common outcomes, with the others as one."""
     return oracles.rejects(
         observed, {outcome: p for outcome, p in law.items() if observed.total() * p >= 20}
     )
@@ -142,9 +138,7 @@ def squared_binomial_law(n: int, scale: float) -> dict[int, float]:
     ),
 )
 def test_squared_binomial(n: int, scale: float, bits: int) -> None:
-    """Also where it starts from so few bits that it has to begin again; the law does not depend on
-    that.
-    """
+    """Also from so few bits that it begins again, on which the law does not depend."""
     observed = Counter(
         knorm.squared_binomial(n, Fraction(scale), bits)
         for _ in range(DRAWS if bits == 128 else 5000)
@@ -363,9 +357,7 @@ def test_no_samples() -> None:
     ),
 )
 def test_loss_of_the_noise_is_the_map(k: int, scale: float, largest: int, d_in: int) -> None:
-    """Over every output in reach and every change of at most `d_in` records: the largest log-ratio,
-    and the spread.
-    """
+    """Over every output in reach and change: the largest log-ratio, and the spread."""
     law = noise_law(k, scale, largest)
     epsilon = spread = 0.0
     for change, norm in vectors(d_in, k):
@@ -457,9 +449,7 @@ def test_error_with_three_categories() -> None:
 
 @pytest.mark.slow
 def test_error_is_below_that_of_lshist() -> None:
-    """At ε = 1, 27 records a category. The difference is many standard errors, so that the test
-    fails by chance practically never.
-    """
+    """At ε = 1, 27 records a category; many standard errors apart."""
     for k in range(3, 51):
         counts = (27,) * k
         ratio = mean_error(KNormParameters(1.0), counts, 300) / mean_error(

@@ -175,9 +175,7 @@ def test_noise_is_independent_between_counts() -> None:
     pairs_of(product(NOISES, (*TOTALS, "private"), [*SCALES, 1e-3, 1e9, 1e18])),
 )
 def test_samples_at_any_scale(noise: Any, total: Any, scale: float) -> None:
-    """A mechanism is total: every scale gives counts, and nothing wraps around where the noise
-    leaves the int64 range.
-    """
+    """Every scale gives counts, from a point to the uniform law."""
     samples = LaplaceParameters(scale=scale, noise=noise, total=total).sample(
         [3, 4], 1.0, draws=200
     )

@@ -85,9 +85,7 @@ def test_law_notices_what_is_wrong() -> None:
 
 
 def integral_of_polynomial(coins: Sequence[arb], chosen: int) -> float:
-    """`p_r` times the integral over [0, 1] of `prod_{j != r} (1 - p_j t)`, by its coefficients; 200
-    bits outlast their cancellation.
-    """
+    """`p_r` times the integral over [0, 1] of `prod_{j != r} (1 - p_j t)`, in 200 bits."""
     coefficients = [arb(1)]
     for index, coin in enumerate(coins):
         if index != chosen:
@@ -267,9 +265,7 @@ def test_three_log_gammas_are_not_within_the_certified_error() -> None:
 @pytest.mark.parametrize("d_in", [1, 2, 3])
 @pytest.mark.parametrize(("size", "prior"), SPACES)
 def test_computed_scores_change_by_at_most_the_bound(size, prior, d_in):
-    """Compared as rational numbers, over all pairs; at distance 1 the bound is attained up to the
-    error it allows, so 1 % less is too little.
-    """
+    """As rational numbers, over all pairs; at distance 1 a bound of 1 % less is exceeded."""
     rows = [
         list(map(Fraction, candidate_distances(np.array(counts), np.array(prior)).tolist()))
         for counts in oracles.data_sets(size, len(prior))
@@ -372,9 +368,7 @@ def test_notices_half_the_noise() -> None:
     ),
 )
 def test_every_data_set_gets_less_error_than_from_ehd(size, prior, scale):
-    """At the same scale, so at the same ε: within any distance of the truth lies at least as much
-    probability; hence the expectation is smaller.
-    """
+    """At the same ε: within any distance of the truth lies at least as much probability."""
     gained = 0.0
     for counts in oracles.data_sets(size, len(prior)):
         distance = candidate_distances(np.array(counts), np.array(prior))

@@ -82,9 +82,7 @@ def test_law(kind: str, data: tuple[oracles.Counts, tuple[float, ...]], scale: f
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_law_notices_what_is_wrong(kind: str) -> None:
-    """Negative control: the comparison of laws tells a scale off by 30 %, another prior and every
-    other sensitivity apart.
-    """
+    """Negative control: a scale off by 30 %, another prior, every other sensitivity."""
     counts, prior = (3, 17), (0.1, 0.1)
     stated = oracles.law_of(mechanism(kind, 0.7), counts, prior)
     others = [law(other, 0.7, counts, prior) for other in KINDS if other != kind]
@@ -137,9 +135,7 @@ SAMPLED = {
 
 
 def scale_for_sampling(kind: str, counts: oracles.Counts, prior: tuple[float, ...]) -> float:
-    """At which an outcome far away has exponent 4, so that the law is neither uniform nor
-    a point.
-    """
+    """At which an outcome far away has exponent 4: neither uniform nor a point."""
     _, _, sensitivity, parameters = KINDS[kind]
     return 0.25 / oracles.width(sensitivity, counts, prior, **parameters)
 
@@ -161,9 +157,7 @@ def test_samples(kind: str, data: str) -> None:
 
 @pytest.mark.parametrize("kind", ["EHDL", "EHDS, γ = 1", "EHDS, γ = 0.1", "β = 0.2"])
 def test_samples_are_rejected_under_another_sensitivity(kind: str) -> None:
-    """Negative control: the global, the local and the smooth sensitivities, with either γ, are not
-    interchangeable for skewed data.
-    """
+    """Negative control: sensitivities are not interchangeable for skewed data."""
     counts, prior = (3, 57), (0.1, 0.1)
     scale = scale_for_sampling(kind, counts, prior)
     observed: Counter[Any] = Counter(
@@ -185,9 +179,7 @@ def test_samples_are_rejected_under_another_sensitivity(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [*SCALES, 2.0, 50.0])
 def test_samples_at_any_scale(kind: str, scale: float) -> None:
-    """From a point to the uniform law, whose probabilities are all within a factor of two of each
-    other.
-    """
+    """Every scale gives counts, from a point to the uniform law."""
     samples = mechanism(kind, scale).sample([3, 4, 5], 1.0, draws=50)
     assert np.all(samples.sum(axis=1) == 12)
     assert np.all(samples >= 0)
@@ -252,9 +244,7 @@ def exact_uniform_share(log_p: np.ndarray, largest_log_p: float, width: float) -
 )
 @pytest.mark.parametrize("exponent", [0.5, 5.0, 10.0, 20.0])
 def test_uniform_share_is_that_of_the_best_data_set(size, prior, exponent):
-    """It is not above that of the most favourable data by more than 0.01; its odds may be smaller,
-    by up to a factor of 2.5 (a refusal too few).
-    """
+    """Not above it by more than 0.01; its odds smaller by a factor of up to 2.5."""
     k = len(prior)
     shares = []
     for counts in (
@@ -404,9 +394,7 @@ def test_the_map_refuses_distances_and_sizes(kind: str) -> None:
 # The certificate of a sampler that errs.
 @pytest.mark.parametrize("relative", [0.0, 2.0**-45, 0.01])
 def test_the_error_of_an_exponent_has_every_part(relative, monkeypatch):
-    """Those of distance and width, their roundings, and the sampler's
-    (`docs/research/numerics.md`).
-    """
+    """Distance, width, their roundings, the sampler's (`docs/research/numerics.md`)."""
     monkeypatch.setattr(exponential, "RELATIVE_ERROR", relative)
     for width, k in product([2.0**-30, 0.3, 0.7, 1.0, 3.0, 2.0**40], [2, 3, 1000]):
         of_exponent = 2 * Fraction(relative) + Fraction(k + 8, 2**53) + Fraction(1, 2**47)

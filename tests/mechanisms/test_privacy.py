@@ -77,9 +77,7 @@ def excess(
     *,
     judged_by: Mechanism | None = None,
 ) -> dict[str, float]:
-    """By how much each exact loss exceeds its certified bound, negative where it does not; the
-    bound may be another mechanism's.
-    """
+    """By how much the exact loss exceeds what is stated."""
     bound = (judged_by or mechanism).proven_loss(d_in, size=size, prior=np.array(prior))
     assert bound.delta == 0
     _, log_p = oracles.log_laws(mechanism, size, prior)
@@ -128,9 +126,7 @@ def test_exact_loss_never_exceeds_the_map_for_larger_spaces(name: str) -> None:
     ),
 )
 def test_laplace_noise_attains_its_map(name: str, scale: float, d_in: int) -> None:
-    """Neither looser nor tighter: LSHist is `d_in / scale` for two categories, and twice that for
-    more.
-    """
+    """LSHist is `d_in / scale` for two categories, and twice that for more."""
     mechanism = with_scale(MECHANISMS[name], scale)
     for size, prior in [(8, BETA_ONE), (7, (1.0, 1.0, 1.0))]:
         found = excess(mechanism, size, prior, d_in)
@@ -143,9 +139,7 @@ def test_laplace_noise_attains_its_map(name: str, scale: float, d_in: int) -> No
 
 
 def test_laplace_noise_with_a_private_total_attains_its_map() -> None:
-    """Without an upper clamp, so computed from the cells: a record added or removed moves one
-    count, a record changed two.
-    """
+    """From the cells: a record added or removed moves one count, a changed one two."""
     scale = 1.5
     mechanism = LaplaceParameters(scale, total="private")
     for cell in (oracles.discrete_laplace_cell, oracles.floored_laplace_cell):
@@ -192,9 +186,7 @@ def test_the_map_is_zero_at_zero_and_does_not_decrease(name: str) -> None:
 
 
 def test_closed_forms() -> None:
-    """Certified bounds lie above the closed forms, by no more than rounding and the sampler's
-    error.
-    """
+    """Certified bounds lie above them, by no more than rounding and the sampler's error."""
     prior, epsilon, size = np.ones(2), 0.8, 50
     nominal = [
         (HellingerExponential(2 * global_sensitivity(size, prior) / epsilon), 1e-9),
@@ -219,9 +211,7 @@ def test_the_local_sensitivity_has_no_bound() -> None:
 
 @pytest.mark.parametrize(("beta", "delta"), some_of(product([0.01, 0.3], [1e-6, 1e-2, 0.3]), 3))
 def test_beta_with_delta(beta: float, delta: float) -> None:
-    """`(epsilon, delta)` hold together: the hockey-stick divergence over all pairs is at most
-    delta.
-    """
+    """`(epsilon, delta)` hold together: the divergence over all pairs is at most delta."""
     for size, prior in SPACES:
         for scale in (0.5, 4.0):
             for d_in in (1, 2):
@@ -241,9 +231,7 @@ def test_beta_with_delta(beta: float, delta: float) -> None:
 
 
 def test_beta_uses_delta_where_it_helps() -> None:
-    """For many records the largest score is far beyond where the probability lies, so a delta buys
-    a much smaller epsilon.
-    """
+    """For many records a delta buys a much smaller epsilon."""
     mechanism = SmoothHellingerExponential(2.0, beta=0.01)
     pure = mechanism.proven_loss(1, size=10**5, prior=np.ones(2))
     loss = mechanism.proven_loss(1, size=10**5, prior=np.ones(2), delta=1e-6)
@@ -297,9 +285,7 @@ def exact_epsilon(mechanism: Mechanism, size: int, prior: tuple[float, ...]) -> 
 
 
 def test_notices_the_local_sensitivity_passed_off_as_smooth() -> None:
-    """EHDL at nominal ε = 1 loses more than 1.1 for Beta(0.01, 0.01) and 500 records; the global
-    sensitivity keeps its promise there.
-    """
+    """At nominal ε = 1 it loses more than 1.1, where the global one keeps its promise."""
     prior, size = (0.01, 0.01), 500
     assert exact_epsilon(HellingerExponential(2.0, sensitivity="local"), size, prior) > 1.10
     assert exact_epsilon(HellingerExponential(2 * global_sensitivity(size, prior)), size, prior) < 1

@@ -66,9 +66,7 @@ class NoLaw:
 
 
 class Recorded(EntryPoint):
-    """An entry point of a package that is not installed: it gives what it is told to and remembers
-    that it was asked.
-    """
+    """An entry point that gives what it is told to and remembers that it was asked."""
 
     loaded: ClassVar[list[str]] = []
     gives: ClassVar[dict[str, Any]] = {}
@@ -213,18 +211,14 @@ def test_refuses_what_is_not_a_mechanism(install: Any, name: str, value: Any) ->
 
 
 def test_refuses_an_instance(install: Any) -> None:
-    """`dataclasses.is_dataclass` is true of instances too, which cannot be constructed with a
-    scale.
-    """
+    """`dataclasses.is_dataclass` is true of it, and it cannot be given a scale."""
     install("uniform", Uniform(1.0))
     with pytest.raises(TypeError, match="package_0:uniform must be a dataclass"):
         load_mechanism("uniform")
 
 
 def test_an_entry_point_of_an_installed_package_is_not_imported_by_listing(tmp_path: Any) -> None:
-    """In a new interpreter, with the metadata of a package whose code would fail: importing,
-    listing and built-in names leave it alone.
-    """
+    """Of a package whose code fails: importing, listing and built-in names leave it alone."""
     metadata = tmp_path / "broken-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(

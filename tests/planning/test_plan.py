@@ -127,9 +127,7 @@ SIMULATED: list[dict[str, Any]] = [
 def figures(
     mechanism: Any, counts: tuple[int, ...], prior: tuple[float, ...], draws: int
 ) -> list[float]:
-    """The three figures of an expected error, from draws of the mechanism's own sampler and, for
-    the interval, of the posteriors.
-    """
+    """Three figures of an expected error, from draws, or posteriors for the interval."""
     released, true = (
         mechanism.sample(counts, prior, draws) + np.array(prior),
         np.array(counts) + prior,
@@ -333,9 +331,7 @@ def test_errors_with_a_private_number_of_records_do_not_use_it() -> None:
 
 @pytest.mark.parametrize(("size", "floored"), [(20, True), (500, False)])
 def test_auto_takes_floored_noise_where_it_is_better(size: int, floored: bool) -> None:
-    """Under ρ floored noise of a smaller scale is as private, which matters with tens of
-    records.
-    """
+    """Under ρ a smaller scale is as private, which matters with tens of records."""
     prior = np.full(2, 0.5)
     chosen = choose(fit(relative_loss(rho=0.5)), size, prior).mechanism
     assert (getattr(chosen, "noise", None) == "floored") is floored
@@ -424,9 +420,7 @@ def test_a_plan_can_be_copied(copied: Any, found: Plan) -> None:
 
 
 def test_stated_proportions_decide() -> None:
-    """With nearly all records in one category the bias of floored noise helps; on average over
-    proportions it does not.
-    """
+    """Nearly all in one category, floored noise helps; on average it does not."""
     mechanisms = [LaplaceParameters(1.0), LaplaceParameters(1.0, "floored")]
     assert plan(
         size=1000, prior=[1.0, 1.0], epsilon=1.0, mechanisms=mechanisms

@@ -168,9 +168,7 @@ def test_an_enum_that_the_plan_turned_into_strings_is_counted():
 
 @pytest.mark.parametrize("categories", [None, ["b", "c", "a"]])
 def test_an_enum_with_another_encoding_is_counted_by_its_labels(categories):
-    """The domain is declared by the user, so its Enum need not be the frame's; counting its codes
-    would silently swap the categories.
-    """
+    """The user declares the domain: counting codes would silently swap categories."""
     column = categorical_column(
         "x", ABC, nullable=True, categories=categories, nulls="none", unknown=None
     )

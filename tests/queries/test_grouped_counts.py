@@ -104,9 +104,7 @@ SCALE = 1.5
 
 @pytest.fixture(scope="module")
 def cells():
-    """The cells of every frame of up to two records, those of one group after the other, and last
-    the rows in no group.
-    """
+    """The cells of every frame of up to two records, and last the rows in no group."""
     count = counting(groups=KEYS)
     assert count.output_domain.descriptor.k == 4
     every = {rows: count(frame_of(rows)).tolist() for n in SMALL for rows in SMALL[n]}
@@ -132,9 +130,7 @@ def neighbours(relation, d_in=1):
 
 @cache
 def private_total(counts):
-    """The law of the release of the groups with noise on every cell: independent pieces, each
-    outcome 8 or more taken together.
-    """
+    """Independent noise on every cell, each outcome of 8 or more taken together."""
     pieces = []
     for count in counts[:-1]:
         law = Counter()
@@ -146,18 +142,14 @@ def private_total(counts):
 
 @cache
 def public_sizes(counts):
-    """What would be private if a change never moved a record between groups: each group keeps its
-    own number of records.
-    """
+    """What would be private if no change moved a record between groups."""
     return [
         laplace_law(counts[start : start + 2], SCALE, "discrete", "remainder") for start in (0, 2)
     ]
 
 
 def largest_loss(relation, law, cells, d_in=1):
-    """The largest log-ratio of probabilities of a release of all groups, over all outcomes and all
-    pairs of neighbours.
-    """
+    """The largest log-ratio of probabilities over all outcomes and neighbours."""
     largest = 0.0
     for pair in neighbours(relation, d_in):
         for first, second in (pair, pair[::-1]):
@@ -224,9 +216,7 @@ def test_a_change_between_groups_is_not_private_when_each_group_keeps_its_size(c
 
 
 def test_a_change_costs_more_than_an_addition(cells):
-    """The negative control: the loss of one record added or removed would be claimed for a change
-    if composition were parallel.
-    """
+    """Negative control: parallel composition would claim the loss of an addition."""
     assert largest_loss("change-one", private_total, cells) > 1.9 * largest_loss(
         "add/remove", private_total, cells
     )
@@ -256,9 +246,7 @@ def renyi(first, second):
 
 
 def largest_rho(relation, cells, d_in=1):
-    """The largest Rényi divergence over its order, which adds over independent cells, over all
-    pairs of neighbours.
-    """
+    """The largest Rényi divergence over its order, added over cells, of all neighbours."""
     pairs = {
         tuple(sorted(zip(cells[a][:-1], cells[b][:-1], strict=True)))
         for pair in neighbours(relation, d_in)
@@ -269,9 +257,7 @@ def largest_rho(relation, cells, d_in=1):
 
 @pytest.mark.parametrize("d_in", [1, 2])
 def test_the_concentrated_loss_holds_for_all_neighbours_and_is_tight(d_in, cells):
-    """One cell rises and one falls with a change; two records added may be in one cell, which costs
-    more where squares add.
-    """
+    """Squares add: two records added may be in one cell; one rises and one falls."""
     zcdp = dp.zero_concentrated_divergence()
     changed, added = (
         release_of(*RELATIONS[relation], measure=zcdp) for relation in ("change-one", "add/remove")
@@ -424,9 +410,7 @@ def test_every_unit_under_every_loss_debits_one_query(unit, loss):
 
 
 def test_public_group_sizes_are_not_used():
-    """A margin that makes the sizes of the groups public changes nothing: the release protects them
-    all the same.
-    """
+    """A margin that makes them public changes nothing: they are protected."""
     margin = dp.polars.Margin(by=["region"], invariant="lengths")
     released = [
         ask(

@@ -81,9 +81,7 @@ def half_norm(steps):
 
 @pytest.mark.parametrize("d_in", some_of([1, 2], 1))
 def test_one_draw_over_all_cells_costs_what_a_table_costs(d_in):
-    """A record that leaves a group for another, or for no group, moves two cells, as one within a
-    group does.
-    """
+    """A record that leaves a group moves two cells, as one within a group does."""
     measurement = grouped(2, ob.m.then_knorm_parameters(PURE, SCALE))
     for rows in ([ROWS[0], ROWS[6]], [ROWS[3], ROWS[5]]):
         assert posterior(2)(frame_of(rows)).tolist() == (cells(rows) + 1.0).tolist()

@@ -298,9 +298,7 @@ def test_a_filter_exactly_exhausted(unit, loss):
 @settings(max_examples=8, deadline=None)
 @given(shares=st.lists(st.floats(0.01, 0.7), min_size=1, max_size=7), total=st.floats(0.1, 3.0))
 def test_no_sequence_of_queries_reaches_a_filter_that_refuses(shares, total):
-    """A filter that has refused once refuses everything after, so whatever passes our check must
-    pass the filter.
-    """
+    """Whatever passes our check must pass the filter, which else refuses everything."""
     whole = context(loss={"epsilon": total})
     for share in shares:
         query = ask(whole.query(epsilon=share * total), mechanism=LAPLACE)
@@ -456,9 +454,7 @@ def test_auto_is_discrete_laplace_for_a_private_number_of_rows_and_knorm_for_a_p
     [(1000, 1.0, ob.LaplaceParameters), (3, 0.1, ob.mechanisms.HellingerExponential)],
 )
 def test_auto_depends_on_public_things_only(size, epsilon, kind):
-    """The same for every data set of a size, and an exponential mechanism where the noise is larger
-    than the counts.
-    """
+    """An exponential mechanism where the noise is larger than the counts."""
     found = []
     for yes in (0, size // 2, size):
         frame = pl.LazyFrame(

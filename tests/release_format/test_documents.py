@@ -254,9 +254,7 @@ def test_rows_limited_by_a_rule_are_not_all_rows_whichever_comes_first() -> None
 
 
 def test_equal_draws_of_other_tables_are_not_one_release() -> None:
-    """Of other columns with the same labels, of labels of other types, or of another number of
-    records.
-    """
+    """Of other columns, of labels of other types, or of another number of records."""
     cells = tuple((one, two) for one in ("yes", "no") for two in ("yes", "no"))
     one = ob.Release((3, 1, 4, 2), cells, (1.0,) * 4, KNORM, guarantee(10), ("a", "b"))
     check_given_once({"one": one, "other": replace(one, axes=("b", "a"))})

@@ -44,9 +44,7 @@ WITHIN = 0.02
 
 
 def agree(now: Any, then: Any, *, estimated: bool = False) -> bool:
-    """Whether what is said now is what was said then; estimates may differ by `WITHIN`, and what
-    is new since then is no difference.
-    """
+    """Whether it is what was said then, estimates `WITHIN`; what is new is no difference."""
     if isinstance(then, dict):
         return isinstance(now, dict) and all(
             name in now and agree(now[name], one, estimated=estimated or name == "estimates")
@@ -110,9 +108,7 @@ def test_a_document_is_written_as_it_was(path: Path) -> None:
 
 # --- Every kind has a file
 def classes_with(method: str) -> set[str]:
-    """Names of the classes in the package and its plugins that define a method, and are more than
-    protocols of others.
-    """
+    """Names of our classes that define a method, and are no protocols of others."""
     texts = (path.read_text("utf-8") for path in SOURCES)
     return {
         node.name

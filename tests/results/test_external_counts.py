@@ -55,9 +55,7 @@ def drawn_by_opendp(noise: str, scale: float, number: int = ZEROS) -> Any:
 
 @pytest.mark.parametrize(("noise", "scale"), some_of(product(NOISES, [1.0, 3.5]), 3))
 def test_the_law_is_that_of_what_opendp_draws(noise: str, scale: float) -> None:
-    """A chi-squared test, false alarms with probability 1e-6; also that the scale has OpenDP's
-    unit.
-    """
+    """A chi-squared test, false alarms with 1e-6; also that the scale has OpenDP's unit."""
     drawn = drawn_by_opendp(noise, scale)
     release = ob.noisy_counts(drawn, range(ZEROS), **NOISES[noise], scale=scale)
     law = release.mechanism.law(None, np.ones(2)).noise
@@ -424,9 +422,7 @@ def test_counts_that_were_clamped_are_noticed() -> None:
 
 # --- The noisy total as a level
 def listed(drawn: Any, scale: float, total: int, scale_of_total: float, a: float) -> Any:
-    """Posterior means of two counts and of their sum, from a list of all counts below 60, at a
-    concentration of the two.
-    """
+    """Means of two counts and their sum, from a list of all below 60."""
     counts, gamma = np.array(list(product(range(60), repeat=2))), special.gammaln
     n = counts.sum(axis=1)
     log_p = -np.abs(counts - drawn).sum(axis=1) / scale - np.abs(total - n) / scale_of_total
@@ -438,9 +434,7 @@ def listed(drawn: Any, scale: float, total: int, scale_of_total: float, a: float
 
 @pytest.mark.parametrize(("drawn", "total"), [((3, -1), 9), ((5, 1), 2), ((0, 7), 12)])
 def test_a_noisy_total_is_a_level(drawn: tuple[int, ...], total: int) -> None:
-    """Against a list of all counts, at the concentration that was learned; negative control: a
-    total that another number was drawn for.
-    """
+    """Against a list of all counts; negative control: a total of another number."""
     of: Any = {"categories": LABELS[:2], "mechanism": "laplace_parameters"}
     fine = ob.noisy_counts(list(drawn), scale=1.5, **of)
     whole = ob.noisy_counts([total], scale=0.7, merge={"all": LABELS[:2]}, **of)

@@ -398,9 +398,7 @@ def test_what_is_not_a_release_in_json_is_rejected(text):
 
 
 def test_a_document_does_not_choose_what_is_imported(monkeypatch):
-    """The mechanism of a package that is only installed is not loaded, even if the document names
-    it.
-    """
+    """A mechanism of a package that is only installed is not loaded."""
     from opendp_bayes.mechanisms import registry
 
     monkeypatch.setattr(

@@ -155,9 +155,7 @@ def test_log_uniforms() -> None:
 
 
 def test_log_uniforms_are_resolved_however_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three words of zeros and then a one in the third place: 3 * 64 + 3 halvings, and a
-    mantissa.
-    """
+    """Zeros, and a one in the third place: 3 * 64 + 3 halvings, and a mantissa."""
     words = iter(
         [
             np.array([0, 4, 1]),
@@ -178,9 +176,7 @@ def test_log_uniforms_are_resolved_however_small(monkeypatch: pytest.MonkeyPatch
 
 # Every proposal of small spaces.
 def all_proposals(state: HellingerSampler, outcomes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each term and each outcome: the exact probability of the proposal, from the integer
-    tables, and the logarithm of its acceptance.
-    """
+    """Of each term and outcome: the exact probability, and the logarithm of its acceptance."""
     moves = outcomes - state._counts
     k, width = moves.shape[1], state._first.size
     number = 2.0**state._bits
@@ -224,9 +220,7 @@ def realised_law(state: HellingerSampler, outcomes: np.ndarray) -> np.ndarray:
     ],
 )
 def test_the_law_of_all_proposals(counts, prior, exponent):
-    """No proposal has an acceptance above 1, each comes close to it somewhere, and together they
-    have the law, within the certified error.
-    """
+    """No acceptance above 1, each close to it somewhere; together they have the law."""
     state = sampler(counts, prior, exponent)
     outcomes = np.array(oracles.data_sets(sum(counts), len(counts)))
     probability, log_acceptance = all_proposals(state, outcomes)
@@ -242,9 +236,7 @@ def test_the_law_of_all_proposals(counts, prior, exponent):
 
 @pytest.mark.parametrize(("counts", "prior", "exponent"), some_of(CASES, 5))
 def test_the_estimate_of_the_normaliser(counts, prior, exponent):
-    """Against the sum over all outcomes. With 2^17 proposals of which more than 2 % are accepted, 5
-    standard errors are less than 10 %.
-    """
+    """2^17 proposals, over 2 % accepted: 5 standard errors are less than 10 %."""
     outcomes = np.array(oracles.data_sets(sum(counts), len(counts)))
     distances = hellinger_distance(np.array(prior) + counts, np.array(prior) + outcomes)
     assert sampler(counts, prior, exponent).log_normaliser(1 << 17) == pytest.approx(
@@ -262,9 +254,7 @@ def test_the_estimate_of_the_normaliser(counts, prior, exponent):
     ],
 )
 def test_the_check_notices_what_is_broken(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative controls: each breaks the law by more than a hundred times what is allowed, or an
-    acceptance exceeds 1.
-    """
+    """Negative controls: off by a hundred times, or an acceptance exceeds 1."""
     counts, prior, exponent = CASES[2]
     outcomes = np.array(oracles.data_sets(sum(counts), len(counts)))
     if broken == "tables too low":
@@ -331,9 +321,7 @@ def test_samples(counts, prior, exponent, monkeypatch):
 @pytest.mark.parametrize("prior", [1e-100, 0.01, 0.5, 1.0, 1e12])
 @pytest.mark.parametrize("counts", [(10**12, 0, 0), (10**9, 37, 1), (123, 45, 6)])
 def test_tables_bound_every_coordinate(counts: oracles.Counts, prior: float) -> None:
-    """The weight that a table gives a count is at least `exp(-j h - tilt d)`, against ball
-    arithmetic, at the ends of blocks near and far.
-    """
+    """At least `exp(-j h - tilt d)`, in balls, at the ends of blocks near and far."""
     state = sampler(counts, prior, 50.0)
     n, k, width = sum(counts), len(counts), state._first.size
     rng = np.random.default_rng(3)

@@ -127,9 +127,7 @@ def test_a_coin_is_exactly_exp(numerator, denominator, monkeypatch):
 
 @pytest.mark.parametrize("denominator", [2, 1 << 58], ids=["int64", "beyond int64"])
 def test_many_coins_are_tossed_until_each_fails(denominator, monkeypatch):
-    """Coin i fails at toss i + 1, so that every other one shows heads; 40 tosses of a coin in a
-    row happen in no sample.
-    """
+    """Coin i fails at toss i + 1: every other one shows heads."""
     last = np.arange(1, 41)
 
     def uniform_below(bounds: np.ndarray) -> np.ndarray:
@@ -326,9 +324,7 @@ def test_laplace_with_almost_no_noise(scale: float) -> None:
 
 @pytest.mark.parametrize("scale", [1e15, 1e300])
 def test_laplace_with_much_noise(scale: float) -> None:
-    """Beyond what a chi-square can tabulate: `|noise| / scale` is below 1/100 with probability 1 %
-    and above 40 with probability 4e-18.
-    """
+    """`|noise| / scale`: below 1/100 with probability 1 %, above 40 with 4e-18."""
     sizes = np.array([abs(discrete_laplace(Fraction(scale))) / scale for _ in range(200)])
     assert sizes.max() < 40
     assert np.median(sizes) > 0.01
@@ -346,9 +342,7 @@ EXPONENTS = {
 
 @pytest.mark.parametrize(("name", "head"), some_of(product(EXPONENTS, [1, 2, 128]), 5))
 def test_categorical(name: str, head: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`_HEAD = 1 and 2` make the later stages of a draw frequent, which take a weight of 2^-128
-    otherwise.
-    """
+    """`_HEAD = 1 and 2` make later stages of a draw frequent, which take 2^-128 otherwise."""
     monkeypatch.setattr(categorical, "_HEAD", head)
     exponents = EXPONENTS[name]
     observed = Counter(ExactCategorical(np.array(exponents)).sample(NUMBER).tolist())
@@ -372,9 +366,7 @@ def test_categorical_over_a_thousand(head: int, monkeypatch: pytest.MonkeyPatch)
 
 
 def integer_weights(sampler: ExactCategorical) -> dict[int, tuple[int, int]]:
-    """The weights that a sampler draws with, from its tables: an integer, and how often it is
-    halved.
-    """
+    """The weights that a sampler draws with: an integer, and how often it is halved."""
     mantissas = np.diff(sampler._cumulative, prepend=0).tolist()
     ends = [*sampler._before[1:], int(sampler._cumulative[-1])]
     weights, total = {}, 0
@@ -415,9 +407,7 @@ def test_weights_are_within_their_bound(largest: float) -> None:
 
 @pytest.mark.parametrize("largest", [1e15, 1e17, 1e20, 1e300])
 def test_enormous_exponents(largest: float) -> None:
-    """An exponent may be any finite number: the candidate that has all the probability must be
-    drawn, or the exponents refused.
-    """
+    """The candidate with all the probability is drawn, or the exponents refused."""
     try:
         sampler = ExactCategorical(np.array([largest, 0.0, 0.9 * largest]))
     except ValueError as refusal:
@@ -490,9 +480,7 @@ def exact_law(sampler: ExactCategorical, monkeypatch: pytest.MonkeyPatch) -> lis
 )
 @pytest.mark.parametrize("head", [0, 1, 3])
 def test_the_law_of_a_draw_is_exactly_its_weights(halves, head, monkeypatch):
-    """With weights of 3 bits every answer of the random source can be tried; exponents are
-    half-multiples of ln 2, some shifted.
-    """
+    """With 3 bits every answer of the random source is tried."""
     monkeypatch.setattr(categorical, "_WEIGHT_BITS", 3)
     monkeypatch.setattr(categorical, "_HEAD", head)
     exponents = np.array(

@@ -337,9 +337,7 @@ def test_every_level_adds_up_in_each_draw(posterior: Any) -> None:
 
 
 def test_draws_have_the_laws_that_are_computed(posterior: Any) -> None:
-    """Kolmogorov-Smirnov tests of all probabilities, and chi-squared ones of counts, together
-    wrong less than once in 1000 seeds.
-    """
+    """Kolmogorov-Smirnov and chi-squared tests, wrong less than once in 1000 seeds."""
     p_values = []
     for level in posterior.values():
         shares, counts = (

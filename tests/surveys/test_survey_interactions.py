@@ -222,9 +222,7 @@ def test_variables_of_one_level_have_no_interactions() -> None:
 
 # The joint law.
 def test_fitted_weights_have_the_tables_and_keep_the_interaction() -> None:
-    """Given the middle variable, the odds ratio of the outer two is that of the interaction alone:
-    what has a clique's table changes no such ratio.
-    """
+    """What has a clique's table changes no odds ratio of the outer two."""
     rng = np.random.default_rng(0)
     levels = np.indices((2, 3, 2)).reshape(3, -1)
     theta = rng.dirichlet(np.ones(12), size=5).T
@@ -276,9 +274,7 @@ def test_implied_tables_agree_with_the_cliques(scope: tuple[int, ...]) -> None:
 
 
 def test_a_cycle_is_filled_in_by_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without interactions the joint law is that of maximum entropy with the tables of the draw;
-    the tables of the cliques, which chains draw, are not.
-    """
+    """Maximum entropy has the tables of the draw; those of cliques are not drawn."""
     pairs, levels = [(0, 1), (1, 2), (2, 3), (0, 3)], (2, 3, 2, 3)
     rng, cells = np.random.default_rng(0), np.indices(levels).reshape(4, -1)
     data = rng.multinomial(400, rng.dirichlet(np.full(36, 0.5)))[None]
@@ -340,9 +336,7 @@ def test_many_cells_are_drawn_and_give_about_the_same(monkeypatch: pytest.Monkey
 
 # Records.
 def every_matching(tables: dict[Any, Any], interaction: Any) -> dict[Any, float]:
-    """Probabilities of sets of records of a path of three variables, by listing how the second
-    table's records follow those of the first.
-    """
+    """Sets of records of a path, by listing how the second table follows the first."""
     one = [cell for cell, n in tables[0, 1].items() for _ in range(n)]
     other = [cell for cell, n in tables[1, 2].items() for _ in range(n)]
     weights: Counter[Any] = Counter()

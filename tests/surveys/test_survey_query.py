@@ -217,9 +217,7 @@ def test_the_joint_loss_of_all_neighbours_is_what_is_debited(unit, size):
 
 
 def test_the_noise_of_questions_is_independent():
-    """The same question twice: the correlation of 3 × 200 pairs of noises is below 5 / sqrt(600),
-    where shared noise has 1.
-    """
+    """The correlation of 3 × 200 pairs is below 5 / sqrt(600), where shared noise has 1."""
     asked = {name: {"column": "age", "nulls": "old"} for name in ("once", "again")}
     measurement = ob.survey(context(split_evenly_over=1).query(), asked).resolve()
     data = frame()

@@ -101,9 +101,7 @@ def model_of(survey: SmallSurvey, drawn: list[Any]) -> Model:
 def deviations(
     survey: SmallSurvey, drawn: list[Any], draws: ConsistentDraws, counted: int = 5
 ) -> Iterator[float]:
-    """Standard errors by which the chains miss means, squares and probabilities of counts, of every
-    clique and of the number of records.
-    """
+    """Standard errors by which means, squares and probabilities of counts are missed."""
     rows, p = posterior(survey, drawn, LARGEST[counted])
     functions: list[Callable[[Any], Any]] = [
         lambda x: x * 1.0,

@@ -201,9 +201,7 @@ def test_the_order_of_three_columns_changes_no_distance(by: tuple[str, ...]) -> 
     ],
 )
 def test_what_the_listing_of_units_notices(question: str, unit: str, kept: tuple[str, ...]) -> None:
-    """Negative control: the squares of a page each would be too few where pages are merged, or
-    where another column is counted.
-    """
+    """Negative control: too few where pages are merged or another column is counted."""
     (bound,) = UNITS[unit]
     naive = bound.per_group**2 * bound.num_groups
     assert largest(question, unit)[1] > naive
@@ -410,9 +408,7 @@ def random_unit(rng: np.random.Generator) -> list[Any]:
 
 
 def limits_all_records(unit: list[Any]) -> bool:
-    """True unless Bounds leave the number of records open, which is refused: OpenDP takes as many
-    groups as there are keys.
-    """
+    """True unless Bounds leave the number of records open, which is refused."""
     try:
         return bool(unit) and Bounds.of(unit).records > 0
     except ValueError:

@@ -211,9 +211,7 @@ def test_bounds_that_prove_nothing_are_an_error(name):
 
 
 def test_change_one_after_a_plan_is_halved_while_the_length_is_public():
-    """OpenDP restates a change as one record removed and one added, and the public length as a
-    margin.
-    """
+    """OpenDP restates it as one removed and one added, the length as a margin."""
     identity = dp.t.make_stable_lazyframe(domain(), CHANGE_ONE, frame_of([]), MO=MO)
     counts = identity >> ob.t.then_categorical_counts(column="x", size=4, **POLICY)
     assert identity.map(1) == [Bound(by=[], per_group=2)]
@@ -234,9 +232,7 @@ SMALL = {n: list(product(VALUES, repeat=n)) for n in range(4)}
 
 @pytest.fixture(scope="module")
 def vectors():
-    """The count vector of every frame of up to three records over two categories, a null and an
-    unknown value.
-    """
+    """Of every frame of up to three records: two categories, a null, an unknown value."""
     vector = counting(SYMMETRIC, pl.String, categories=["a", "b"]) >> ob.t.then_count_vector()
     return {rows: np.array(vector(frame_of(rows, pl.String))) for n in SMALL for rows in SMALL[n]}
 
@@ -288,9 +284,7 @@ def test_change_one_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
 
 
 def test_product_of_bounds_holds_for_every_unit_that_satisfies_them_and_is_tight():
-    """A unit owns at most one record in each group and records in at most two groups; frames of up
-    to four records over three groups.
-    """
+    """One record a group, in at most two groups; frames of up to four records."""
     rows_of = list(product(["p", "q", "r"], ["a", "b"]))
     empty = pl.LazyFrame(schema={"g": pl.String, "x": pl.String})
     vector = (
@@ -325,9 +319,7 @@ def test_product_of_bounds_holds_for_every_unit_that_satisfies_them_and_is_tight
 
 @pytest.mark.parametrize(("unit", "records"), [({"contributions": 1}, 2), ({"changes": 1}, 4)])
 def test_truncation_by_identifier_holds_for_every_person_of_small_frames(unit, records):
-    """Person 1 is removed (contributions) or given other records (changes); two records of each
-    person are kept.
-    """
+    """Person 1 is removed, or given other records; two of each are kept."""
     empty = pl.LazyFrame(schema={"id": pl.Int64, "x": pl.String})
     context = dp.Context.compositor(
         data=empty,

@@ -74,9 +74,7 @@ class Rows:
 
 
 def excess(loss, question: Question, released, first, second) -> float:
-    """By how much the true loss between two histograms exceeds what the release states, in the
-    measure of its budget, or without δ.
-    """
+    """By how much the exact loss exceeds what is stated."""
     p, q, whole = log_ratios(released.mechanism, first, second, question.prior)
     p, ratio = p - log_sum(p), p - q
     if "rho" in loss and whole:

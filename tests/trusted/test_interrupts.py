@@ -36,9 +36,7 @@ VOTES = pl.LazyFrame({"vote": ["a", "b"] * 20}, schema={"vote": pl.Enum(["a", "b
 
 
 def handler_below(number: int) -> int | None:
-    """Address of what the system calls for a signal, which need not be Python's: the first
-    field.
-    """
+    """Address of what the system calls for a signal: the first field."""
     action = (ctypes.c_void_p * 128)()
     ctypes.CDLL(None).sigaction(number, None, action)
     return action[0]
@@ -239,9 +237,7 @@ def test_an_interrupt_while_counting_stops_the_release_and_is_paid_for(monkeypat
 @pytest.mark.parametrize("when", ["before", "while"])
 @pytest.mark.parametrize("asked", ["categories", "discover"])
 def test_counting_stops_at_once_where_the_handler_raises(taken, when, asked, monkeypatch):
-    """As in an engine, whose own handler asks Python's; one that only takes note of Ctrl-C has its
-    release.
-    """
+    """As in an engine's, which asks Python's; one that takes note has its release."""
     delta = 1e-6 * (asked == "discover")
     whole, over, noted = context(delta=delta), [], []
     query: Any = ob.posterior(whole.query(), "vote", nulls="a")

@@ -414,9 +414,7 @@ SMALLEST_CELL = 10  # expected count; rarer outcomes are pooled into one cell
 
 
 def statistic(observed, log_p):
-    """Pearson's chi-square of observed counts against probabilities, with the rarer cells pooled,
-    and its threshold.
-    """
+    """Pearson's chi-square with the rarer cells pooled, and its threshold."""
     draws = observed.sum()
     expected = draws * np.exp(log_p)
     rare = expected < SMALLEST_CELL

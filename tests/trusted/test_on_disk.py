@@ -252,7 +252,5 @@ def test_releases_from_disk_hold_memory_flat():
     not Path("/proc/self/statm").exists(), reason="reads resident memory from /proc"
 )
 def test_releases_from_memory_do_not():
-    """The negative control: the same measure sees the leak that `on_disk` avoids, in a twenty-fifth
-    of the releases.
-    """
+    """Negative control: the leak shows in a twenty-fifth of the releases."""
     assert growth("memory", 5, 15) > LEAK * 10

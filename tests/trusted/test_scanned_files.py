@@ -288,9 +288,7 @@ def test_a_dataset_of_pyarrow_is_refused_with_what_to_write_instead(folder):
 
 @pytest.mark.parametrize("where", ["a file", "a folder", "a scan"])
 def test_a_wrong_footer_changes_no_count(tmp_path, where):
-    """The least and largest values and the number of nulls of a footer are not those of the values:
-    by them polars would leave parts out.
-    """
+    """By its values polars would leave out parts."""
     pq = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "x.parquet"
     values = ["aaaa", "bbbb", "cccc"] * 10

@@ -129,9 +129,7 @@ def test_a_threshold_that_is_one_less_breaks_the_promise(monkeypatch: pytest.Mon
 
 
 def test_one_new_value_is_shown_as_often_as_delta_says() -> None:
-    """200 000 values of one record: the number shown is binomial with δ; six standard deviations,
-    a false alarm in 5e8 runs.
-    """
+    """Of 200 000, binomial with δ; six standard deviations, a false alarm in 5e8 runs."""
     number, law = 200_000, OptimalThreshold(1.0, 0.01)
     frame = pl.DataFrame({"key": np.arange(number)})
     labels, drawn, *_ = module._shown(

@@ -316,9 +316,7 @@ def told_of_one(law: Threshold, moved: int, epsilon: float) -> float:
 
 
 def attained(law: Threshold, moves: list[int], epsilon: float) -> float:
-    """The largest δ where the first of these moves are of new values, and the next is of an old
-    one.
-    """
+    """The largest δ where the first moves are of new values, and the next of an old one."""
     found = []
     for new in range(len(moves) + 1):
         hidden = float(np.prod(1 - law.shown(moves[:new])))

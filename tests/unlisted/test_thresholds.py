@@ -229,9 +229,7 @@ def test_tables_leave_out_less_than_they_say() -> None:
 
 @pytest.mark.parametrize("law", LAWS)
 def test_draws_follow_the_law(law: Threshold) -> None:
-    """A chi-square test at the false-alarm rate of `oracles.FALSE_ALARM`, which notices a scale
-    that is wrong by 30 %.
-    """
+    """Chi-square at `oracles.FALSE_ALARM`; a scale wrong by 30 % is noticed."""
     drawn = law.draws(60_000)
     assert drawn.dtype == law.draws(0).dtype == np.int64
     assert law.draws(0).shape == (0,)

@@ -37,9 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def java_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Spark's Java process prints: it keeps the standard error that it was started with,
-    which is not that of any one test.
-    """
+    """What Spark's Java process prints, to the standard error that it was started with."""
     return tmp_path_factory.mktemp("spark") / "stderr"
 
 

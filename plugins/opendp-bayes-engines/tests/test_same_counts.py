@@ -172,9 +172,7 @@ def test_people_are_counted_once_for_each_value(table: Any, name: str, nulls: An
 
 
 def test_one_odd_record_moves_one_count(engine, in_engine, table):
-    """A record of the ends of all types, and of nothing: every question is answered, and moves by
-    one.
-    """
+    """A record of the ends of all types, and of nothing, moves every question by one."""
     known = columns_of(engine)
     odd = {name: ends[at] for name, (_, ends) in known.items() for at in (-1,)}
     for record in (odd, dict.fromkeys(ROWS.columns)):

@@ -65,9 +65,7 @@ def composed_delta(p: Any, q: Any, epsilon: float) -> float:
 
 @pytest.mark.parametrize("case", CASES[:4], ids=str)
 def test_two_releases(case: Any) -> None:
-    """The composition of what dominates each release dominates the composition, for every pair of
-    neighbours.
-    """
+    """What dominates each release, composed, dominates the composition, for every neighbours."""
     mechanism, size, prior = case
     pld = privacy_loss_distribution(mechanism, size=size, prior=prior, interval=2e-3)
     twice = pld.self_compose(2)
@@ -85,9 +83,7 @@ def test_two_releases(case: Any) -> None:
 
 
 def test_composes_with_another_mechanism() -> None:
-    """With discrete Laplace noise of its own, beside the sum of both pure losses and a
-    weaker sum.
-    """
+    """With discrete Laplace noise, beside the sum of both pure losses and a weaker sum."""
     first = privacy_loss_distribution(HellingerExponential(0.4), size=10, prior=(1.0, 1.0))
     second = privacy_loss_distribution(LaplaceParameters(2.0), size=10, prior=(1.0, 1.0))
     both = first.compose(second)
@@ -105,9 +101,7 @@ def test_composes_with_another_mechanism() -> None:
 
 
 def test_the_pair_with_the_largest_epsilon_does_not_dominate() -> None:
-    """Negative control: the privacy loss distribution of that pair alone promises too little δ at a
-    smaller ε, by more than a third here.
-    """
+    """Negative control: that pair alone promises too little δ at a smaller ε, by over a third."""
     mechanism, size, prior = SmoothHellingerExponential(0.44, gamma=0.56), 22, (0.14, 0.023)
     worst = worst_pair(Setting.of(mechanism, size, prior))
     assert worst is not None

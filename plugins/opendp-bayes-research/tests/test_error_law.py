@@ -32,9 +32,7 @@ def test_against_the_probabilities(mechanism: ob.Mechanism, counts: list[int]) -
 
 @pytest.mark.parametrize("error", ["hellinger", "kl", "total_variation"])
 def test_against_draws(error: str) -> None:
-    """The mean within five standard errors (one seedless run in 1.7 million fails), which a scale
-    30 % larger is not.
-    """
+    """Within five standard errors (one run in 1.7 million fails), not at a scale 30 % larger."""
     counts, number = [60, 40], 4000
     mechanism = ob.KNormParameters(2.0)
     law = research.error_law(mechanism, counts, 1.0, error=error)

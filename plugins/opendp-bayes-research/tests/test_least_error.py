@@ -125,9 +125,7 @@ def test_one_record_of_two_categories() -> None:
 
 
 def test_any_multipliers_prove_a_bound() -> None:
-    """What is certified does not depend on the solver: made-up multipliers prove less, never
-    more.
-    """
+    """Whatever the solver finds: made-up multipliers prove less, never more."""
     sets = np.array(oracles.data_sets(6, 2))
     program = Program.of(sets, np.ones(2), 0.8)
     weights = np.full(7, 1 / 7)

@@ -60,9 +60,7 @@ def profile(law: Callable[[Counts], Law], counts: Counts, epsilon: float) -> Fra
 def expectation(
     value: Callable[[Counts], Fraction], distributions: Iterable[tuple[Fraction, ...]], k: int
 ) -> Fraction:
-    """`E[value(histogram)]` with one record from each of the distributions: a sum over every
-    database, record by record.
-    """
+    """`E[value(histogram)]`, one record from each of the distributions: over every database."""
     total = Fraction(0)
     rows = list(distributions)
     for database in product(range(k), repeat=len(rows)):
@@ -75,9 +73,7 @@ def expectation(
 def smoothed(
     value: Callable[[Counts], Fraction], distributions: list[tuple[Fraction, ...]], size: int
 ) -> Fraction:
-    """Definition 3: the largest expectation over every choice of a distribution for every record,
-    up to the order of the records.
-    """
+    """Definition 3: the largest expectation over every choice of distributions, up to order."""
     k = len(distributions[0])
     return max(
         expectation(value, choice, k)

@@ -222,9 +222,7 @@ def test_measures_are_equal_exactly_when_their_hulls_and_sizes_are() -> None:
 
 
 def test_nothing_converts_the_smoothed_measure(posterior: dp.Transformation) -> None:
-    """Every combinator of OpenDP that changes or adds up measures refuses it. `make_approximate`
-    wraps it, and it keeps its name.
-    """
+    """Every combinator that changes measures refuses it; `make_approximate` keeps its name."""
     measure = obs.smoothed(CORNERS, size=SIZE)
     measurement = posterior >> obs.then_sampling_histogram(measure, 0.8)
     conversions = [

@@ -34,9 +34,7 @@ def test_a_pure_loss_is_also_one_with_a_delta() -> None:
 
 
 def test_the_smallest_of_what_is_known_is_averaged() -> None:
-    """The noised histogram: of every database the smaller of sampling and noise, where its own
-    laws are beyond reach.
-    """
+    """Of every database the smaller of sampling and noise, beyond the reach of its own laws."""
     size = 600
     wide = SmoothedDP(size, GUARANTEE.vertices)
     loss = SmoothedLoss(wide, obs.NoisySamplingHistogram(1.0, rate=0.5))

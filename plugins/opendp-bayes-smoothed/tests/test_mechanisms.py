@@ -71,9 +71,7 @@ def test_the_check_notices_a_wrong_ratio() -> None:
 
 
 def test_samples_of_an_electorate() -> None:
-    """Sum, range and mean of draws from 155 million; the mean of 40 draws within five standard
-    errors.
-    """
+    """Draws from 155 million; the mean of 40 draws within five standard errors."""
     counts = [81_283_501, 74_223_975]
     size, samples = sum(counts), math.ceil(Fraction("0.998") * sum(counts))
     drawn = sampling(rate=0.998).sample(counts, 1.0, draws=40)
@@ -97,9 +95,7 @@ def noise_law(count: int, scale: float, largest: int) -> dict[int, float]:
 
 @pytest.mark.parametrize(("count", "scale"), [(0, 1.0), (3, 2.0), (10, 0.7)])
 def test_noise_follows_algorithm_4(count: int, scale: float) -> None:
-    """`P(y | h) ∝ exp(-|y - h| / scale)` on y >= 0; noise clamped at zero, or of a scale wrong by
-    30 %, is rejected.
-    """
+    """`P(y | h) ∝ exp(-|y - h| / scale)` on y >= 0; clamped or rescaled by 30 % it is rejected."""
     drawn = Counter(noised(count, Fraction(scale)) for _ in range(6000))
     law = noise_law(count, scale, 60)
     assert not oracles.rejects(drawn, law)
@@ -116,9 +112,7 @@ def test_noise_follows_algorithm_4(count: int, scale: float) -> None:
 # Differential privacy: the maps.
 @pytest.mark.parametrize(("size", "rate"), [(6, 0.5), (7, 0.9), (5, 1.0)])
 def test_sampling_loses_what_the_map_says(size: int, rate: float) -> None:
-    """Over all pairs of databases within d_in changes, the divergence at every ε is at most the
-    stated δ, and attains it for one change.
-    """
+    """Over all databases within d_in changes, at every ε at most δ; attained for one change."""
     for replacement in ("without", "with"):
         mechanism = sampling(rate=rate, replacement=replacement)
         samples, sets = mechanism.samples(size), oracles.data_sets(size, 2)
@@ -156,9 +150,7 @@ def test_sampling_loss_and_the_budget() -> None:
 
 
 def noisy_law(counts: tuple[int, ...], samples: int, scale: float) -> np.ndarray:
-    """The law of Algorithm 4 on `0..T` for every count. Beyond T all ratios stay as they are at T,
-    so that this is all a loss depends on.
-    """
+    """Algorithm 4 on `0..T` for every count; beyond T all ratios stay as they are at T."""
     axis = np.arange(samples + 1)
     law = np.zeros((samples + 1,) * len(counts))
     for h, p in definitions.sampled(counts, samples, "without").items():
@@ -211,9 +203,7 @@ def test_the_loss_of_the_noise_alone_is_nearly_attained() -> None:
 
 
 def test_table_1_is_wrong_for_large_epsilons() -> None:
-    """Table 1 says that Algorithm 4 is (η ε, 0)-differentially private. At ε = 20, η = 0.1, n = 10
-    its exact loss is above 4, not 2.
-    """
+    """Table 1: (η ε, 0). At ε = 20, η = 0.1, n = 10 the exact loss is above 4, not 2."""
     epsilon, rate = 20.0, 0.1
     exact = exact_noisy_loss(10, 2, rate, 4 / epsilon)
     assert exact > 2 * rate * epsilon

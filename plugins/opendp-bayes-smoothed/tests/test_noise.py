@@ -51,9 +51,7 @@ def noised(
     ("size", "samples", "scale", "k", "largest"), [(3, 3, 0.5, 2, 15), (2, 1, 0.4, 3, 5)]
 )
 def test_the_noised_histogram_equals_the_definition(size, samples, scale, k, largest):
-    """All counts of at least T taken for one outcome, against counts so large that what is left out
-    hardly matters.
-    """
+    """All counts of at least T for one outcome, against so many that hardly any is left out."""
     law = noised(samples, scale, largest)
     for epsilon in (0.1, 0.6):
         logs = log_noised_profiles(size, samples, k, scale, epsilon)

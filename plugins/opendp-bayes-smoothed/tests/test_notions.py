@@ -122,9 +122,7 @@ def test_lemma_2_and_10_for_two_categories() -> None:
 
 
 def test_lemma_2_is_not_strict() -> None:
-    """One record of the second category, ε = 3: every likelihood ratio that counts is 0, and u = d
-    + d' = T/n.
-    """
+    """One record of the second category, ε = 3: every ratio is 0, and u = d + d' = T/n."""
     p, q = laws_of((3, 0), 2)
     total = divergence(p, q, 3.0) + divergence(q, p, 3.0)
     assert utility([p, q], threshold(3.0)) == pytest.approx(total)

@@ -17,9 +17,7 @@ from tests.helpers import oracles
 
 
 def test_theorem_3_ii_tightness() -> None:
-    """δ >= (T/n) max_π max_i π(i)^n, from the database of one kind of record alone: no bound can
-    fall faster than exponentially with rate ln f.
-    """
+    """δ >= (T/n) max_π max_i π(i)^n, of one kind of record: exponential with rate ln f at most."""
     for corners in ([[0.5, 0.5]], [[0.9, 0.1], [0.4, 0.6]], [[0.2, 0.3, 0.5]]):
         for size in (5, 10, 20):
             found = smoothed_delta(corners, size, 0.8, 2.0)
@@ -78,9 +76,7 @@ def test_smoothed_average() -> None:
 
 
 def test_theorem_5_smoothed() -> None:
-    """With replacement, T = o(n): at ε = 1 + 2T/n the smoothed δ falls exponentially, and δ(x) = 0
-    as soon as both counts exceed T + 1.
-    """
+    """T = o(n): at ε = 1 + 2T/n δ falls exponentially, and is 0 once both counts exceed T + 1."""
     logs = []
     for size in (100, 200, 400):
         samples = math.isqrt(size)
@@ -106,9 +102,7 @@ def test_theorem_5_smoothed() -> None:
 
 
 def test_theorem_5_differential_privacy() -> None:
-    """δ = 1 - (1 - 1/n)^T is attained at every ε; the paper's `T / (n + 1)` is above it from T = 3
-    on, so its claim that no such δ exists fails.
-    """
+    """δ = 1 - (1 - 1/n)^T is attained at every ε; the paper's `T / (n + 1)` is above for T >= 3."""
     for size, samples in [(10, 1), (10, 2), (10, 5), (40, 20)]:
         truth = 1 - (1 - Fraction(1, size)) ** samples
         for epsilon in (0.0, 5.0):
@@ -150,9 +144,7 @@ def test_nebraska_2_is_no_vertex() -> None:
 
 
 def test_theorem_1_smoothed_over_everything_is_differential_privacy() -> None:
-    """With all distributions in Π the smoothed δ is the largest profile, T/n: smoothed DP is DP
-    then.
-    """
+    """With all distributions in Π the smoothed δ is the largest profile, T/n."""
     everything = np.eye(3).tolist()
     assert smoothed_delta(everything, 6, 0.5, 1.0) == pytest.approx(0.5, rel=1e-8)
     assert smoothed_delta([[0.5, 0.25, 0.25]], 6, 0.5, 1.0) < 0.48

@@ -64,9 +64,7 @@ def test_profile_equals_the_definition(size: int, k: int, samples: int, replacem
 
 
 def test_the_comparison_notices_a_missing_direction_and_a_missing_neighbour() -> None:
-    """Negative controls: one direction only, or neighbours of one kind only, fall below the
-    definition somewhere.
-    """
+    """Negative controls: one direction, or neighbours of one kind, are below the definition."""
     samples, epsilon = 4, 0.7
     factor = Fraction(math.exp(epsilon))
     law = {x: definitions.sampled(x, samples, "without") for x in oracles.data_sets(7, 3)}
@@ -99,9 +97,7 @@ def test_the_comparison_notices_a_missing_direction_and_a_missing_neighbour() ->
     ("size", "k", "rate"), [(10, 2, 0.6), (3, 3, 0.5), (2, 4, 0.9), (1000, 2, 0.998)]
 )
 def test_the_largest_profile_is_the_share_drawn(size: int, k: int, rate: float) -> None:
-    """Theorem 3 (iii): δ = T/n for every finite ε, attained where a category has a single record;
-    and with replacement 1 - (1 - 1/n)^T.
-    """
+    """Theorem 3 (iii): T/n for finite ε where a category has one record; or 1 - (1 - 1/n)^T."""
     samples = math.ceil(Fraction(str(rate)) * size)
     sets = (
         oracles.data_sets(size, k)
@@ -117,9 +113,7 @@ def test_the_largest_profile_is_the_share_drawn(size: int, k: int, rate: float) 
 
 
 def test_an_election_against_ball_arithmetic() -> None:
-    """1920, 0.2 % lost, ε = ln(0.51 / 0.49): every term of the tail that counts, to 60 digits.
-    1.64e-8 is near the top of the paper's Figure 1.
-    """
+    """1920, 0.2 % lost, ε = ln(0.51 / 0.49), to 60 digits: near the top of Figure 1."""
     counts, epsilon = (16_144_093, 9_139_661), math.log(0.51 / 0.49)
     size = sum(counts)
     samples = math.ceil(Fraction("0.998") * size)
@@ -161,9 +155,7 @@ def test_an_election_against_ball_arithmetic() -> None:
 
 
 def test_figure_1() -> None:
-    """Between 1e-32 and 1e-8 in order of magnitude over the years at 0.2 % lost, and smaller for
-    larger electorates.
-    """
+    """From 1e-32 to 1e-8 over the years at 0.2 % lost, smaller for larger electorates."""
     epsilon = math.log(0.51 / 0.49)
     rows = [(sum(x), database_profile(x, 0.998, epsilon)) for x in elections().values()]
     assert len(rows) == 26
@@ -192,9 +184,7 @@ def test_tails_are_the_same_however_many_terms_are_taken_at_a_time(monkeypatch):
 
 
 def test_three_categories_of_many_records() -> None:
-    """A window of the sums: the same as all of the sum, for a database small enough for that; and a
-    rare category is what tells most.
-    """
+    """A window of the sums is all of the sum; and a rare category is what tells most."""
     histogram = [30, 20, 10]
     table = np.exp(log_profiles(WithoutReplacement(), 30, np.array([histogram]), 0.2))[0]
     assert database_profile(histogram, 0.5, 0.2) == pytest.approx(table, rel=1e-9)

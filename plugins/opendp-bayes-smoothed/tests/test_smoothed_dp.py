@@ -81,9 +81,7 @@ def test_equals_the_definition_for_more_records(distributions, size, samples):
 
 
 def test_equals_the_definition_for_twelve_records() -> None:
-    """One distribution, so that twelve records are 13 weighted histograms; a choice of one vertex
-    for all is below the maximum over all choices.
-    """
+    """One distribution: 13 weighted histograms; one vertex for all is below the maximum."""
     size, samples, epsilon = 12, 8, 0.5
     profiles = [
         definitions.profile(
@@ -109,9 +107,7 @@ def test_equals_the_definition_for_twelve_records() -> None:
     [(TWO, 6), (THREE, 4), (THREE[:2], 5), ([*TWO, (Fraction(1, 2), Fraction(1, 2))], 5)],
 )
 def test_any_function_of_histograms(distributions: list[tuple[Fraction, ...]], size: int) -> None:
-    """Algorithm 1 itself, on functions that are no profiles: the worst choice then mixes
-    distributions, which a search over single ones misses.
-    """
+    """Algorithm 1 on any functions: the worst choice mixes distributions."""
     rng = np.random.default_rng(size)
     sets = oracles.data_sets(size, len(distributions[0]))
     mixed = 0
@@ -135,9 +131,7 @@ def test_any_function_of_histograms(distributions: list[tuple[Fraction, ...]], s
 
 
 def test_simulation() -> None:
-    """400 000 databases from each composition of two distributions; every mean is within five
-    standard errors; the largest is the reported one.
-    """
+    """400 000 databases of each composition: means within five standard errors."""
     rng = np.random.default_rng(3)
     size, samples, epsilon, trials = 30, 20, 1.0, 400_000
     corners = np.array([[0.3, 0.7], [0.8, 0.2]])
@@ -170,9 +164,7 @@ def remark_8(smallest: float, k: int, size: int, rate: float, epsilon: float) ->
 
 
 def test_remark_8_where_it_holds_and_where_it_does_not() -> None:
-    """For rates near one it is above the truth. For small rates it is below: its proof leaves out a
-    factor T/n.
-    """
+    """For small rates it is below the truth: its proof leaves out a factor T/n."""
     for size in (100, 1000):
         assert smoothed_delta([[0.5, 0.5]], size, 0.95, 3.2) <= remark_8(0.5, 2, size, 0.95, 3.2)
     size, rate, epsilon = 2000, 0.02, 0.0377
@@ -182,9 +174,7 @@ def test_remark_8_where_it_holds_and_where_it_does_not() -> None:
 
 
 def test_the_bound_needs_every_category_to_be_likely() -> None:
-    """f-positive as printed asks only for what is in the support. A point mass is then 1-positive,
-    and its smoothed δ is T/n all the same.
-    """
+    """A point mass is 1-positive as printed, and its smoothed δ is T/n all the same."""
     truth = smoothed_delta([[1.0, 0.0]], 1000, 0.8, 5.0)
     assert truth == pytest.approx(0.8, rel=1e-7)
     assert truth > 1e3 * remark_8(1.0, 2, 1000, 0.8, 5.0)
@@ -286,9 +276,7 @@ def test_bad_distributions(distributions: list, match: str) -> None:
 
 # Propositions 4 to 6.
 def test_post_processing_loses_nothing() -> None:
-    """Proposition 4, for randomised functions: every profile is at most that before. Negative
-    control: knowledge of the database is not a post-processing.
-    """
+    """Proposition 4, randomised. Negative control: knowledge of the database is none."""
     rng = np.random.default_rng(5)
     samples, size, epsilon = 3, 6, 0.4
     outcomes = oracles.data_sets(samples, 2)
@@ -322,9 +310,7 @@ def test_post_processing_loses_nothing() -> None:
 
 
 def test_composition() -> None:
-    """Proposition 5 on pairs of databases, exactly: d of both is at most the sum. The proof's own
-    inequality (5) says at least, which fails.
-    """
+    """Proposition 5, exactly: at most the sum. Inequality (5) of the proof says at least."""
     size, first, second = 6, 2, 4
     epsilons = (0.3, 0.6)
     reversed_fails = 0
@@ -373,9 +359,7 @@ def test_composition_rounds_up_and_stops_at_one() -> None:
 
 
 def test_preprocessing_of_single_records() -> None:
-    """Proposition 6: counting after merging categories is at most as bad as under the merged Π;
-    equal here, as every neighbour has an image.
-    """
+    """Proposition 6 after merging; equal here, as every neighbour has an image."""
     size, samples, epsilon = 5, 3, 0.5
 
     def merged(counts: tuple[int, ...]) -> tuple[int, int]:
@@ -395,9 +379,7 @@ def test_preprocessing_of_single_records() -> None:
 
 
 def test_preprocessing_of_whole_databases_is_not_covered() -> None:
-    """The proposition says any deterministic f, its proof that f moves at most one record. f = "all
-    records become the first" moves all of them.
-    """
+    """The proof has f move one record; f = "all become the first" moves all of them."""
     size, samples, epsilon = 4, 2, 1.0
 
     def first_for_all(database: tuple[int, ...]) -> tuple[int, int]:
@@ -486,8 +468,6 @@ def test_too_much_to_average_over() -> None:
 
 @pytest.mark.slow
 def test_the_size_of_the_papers_figures() -> None:
-    """With everything drawn but one record the profile of x is its largest share, whatever ε: the
-    only outcome that counts is that the record left out is of the commonest category.
-    """
+    """All drawn but one: the largest share, whatever ε; the one left out is of the commonest."""
     found = smoothed_delta([[0.9, 0.1], [0.3, 0.7]], 10_000, 1 - 1 / 10_000, 30.0)
     assert found == pytest.approx(0.9, rel=1e-5)

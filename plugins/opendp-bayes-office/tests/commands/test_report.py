@@ -155,9 +155,7 @@ def test_a_public_size(place: Path) -> None:
 )
 @pytest.mark.parametrize("budget", ["epsilon", pytest.param("rho", marks=pytest.mark.slow)])
 def test_the_budget_is_for_all_records_of_a_unit(place, budget, privacy, d_in):
-    """Every release loses its part of the budget at the distance of a unit, by its mechanism's own
-    account, and no more.
-    """
+    """Every release loses its part at the distance of a unit, by its mechanism's own account."""
     text = SPECIFICATION.replace("epsilon = 20000.0", f"{budget} = 3.0\n{privacy}")
     everything = 'nulls = "none"\nunknown = "other"\n'
     for column in ("vote", "town"):

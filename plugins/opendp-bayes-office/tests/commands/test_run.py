@@ -172,9 +172,7 @@ def test_a_dry_run_reads_no_record(place, command, data, monkeypatch):
 
 
 def test_the_widths_are_those_of_releases(place: Path) -> None:
-    """The mean of 12 widths, which differ from each other by a few per cent, within 15 %; without
-    the noise they would be 40 % less.
-    """
+    """The mean of 12 widths within 15 %; without the noise they would be 40 % less."""
     frame = pl.DataFrame({"vote": ["a", "b", "c"] * 100})
     frame.write_parquet("even.parquet")
     text = QUESTION[: QUESTION.rindex("[[results]]")].replace("20000.0", "0.2\nguess_size = 300")

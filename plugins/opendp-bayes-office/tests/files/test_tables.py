@@ -464,9 +464,7 @@ CODED = {
 
 
 def coded(path: Path) -> Path:
-    """Codes of numbers and of texts, whose labels are not written in their order; of the code 4 and
-    of 'c' the label is blank.
-    """
+    """Labels are not written in the order of their codes; of the code 4 and of 'c' it is blank."""
     votes = [1.0, 2.0, 2.0, 3.0, 3.0, 3.0, -1.0, -1.0, -2.0, 4.0, 4.0, None]
     people = pd.DataFrame({"vote": votes, "party": ["a", "b", "c", *["b"] * 9]})
     if path.suffix == ".dta":

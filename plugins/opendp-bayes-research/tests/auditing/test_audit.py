@@ -93,18 +93,14 @@ def test_a_mechanism_that_keeps_its_claim_passes(name: str) -> None:
 
 
 def test_draws_come_close_to_the_claim_where_the_worst_outcome_is_frequent() -> None:
-    """Without this, a test that refutes nothing would pass everything. Laplace noise: the event has
-    probability 1/2 and more.
-    """
+    """A test that refutes nothing would pass everything. The event has probability 1/2 and more."""
     claim = audited(LaplaceParameters(1.0), 20, ONES, draws=20_000).claims[0]
     assert claim.refutable == pytest.approx(0.88, abs=0.02)
     assert 0.75 < claim.refuted <= 1.0
 
 
 def loss_of(honest: Any, size: int) -> dict[str, Any]:
-    """The claim of a mechanism that is accounted for exactly, for one that only says it is the
-    same.
-    """
+    """The exact claim of a mechanism, for one that only says it is the same."""
     return {"epsilon": exact_loss(honest, size=size, prior=ONES).epsilon}
 
 
@@ -205,9 +201,7 @@ def test_the_papers_constant_keeps_its_claim_at_a_prior_of_ones() -> None:
 
 
 def test_float_noise_with_53_bits_and_the_law_it_should_have_is_not_seen() -> None:
-    """What no number of draws shows: outcomes of probability below 2^-50. The same sampler is
-    caught once it states its own law.
-    """
+    """Outcomes below 2^-50; the sampler is caught once it states its own law."""
     found = audited(FloatLaplace(0.25, counted=False), 20, ONES, draws=20_000)
     assert found.passed
     counted = audited(FloatLaplace(0.25), 20, ONES)
@@ -311,9 +305,7 @@ def test_outcomes_that_only_one_law_lists_have_an_infinite_ratio() -> None:
 @pytest.mark.parametrize("delta", [0.0, 0.05])
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.2), (0.1, 0.02), (0.99, 0.9), (0.3, 0.3)])
 def test_the_bound_exceeds_the_truth_with_at_most_its_level(p, q, delta):
-    """Exactly, by summing over every outcome of the two experiments; without the confidence bounds
-    it would be far more.
-    """
+    """Over every outcome of both experiments; without the confidence bounds it is far more."""
     n, m, level = 60, 80, 0.1
     a, b = np.arange(n + 1), np.arange(m + 1)
     probability = stats.binom.pmf(a, n, p)[:, None] * stats.binom.pmf(b, m, q)
@@ -361,9 +353,7 @@ def test_chi_square_pools_rare_outcomes_and_those_not_listed() -> None:
 
 
 def test_what_is_audited_is_the_sampler_that_is_given() -> None:
-    """A measurement may draw otherwise than its mechanism's `sample`: noise of half the scale
-    refutes the claim, and the same law does not.
-    """
+    """A measurement's noise of half the scale refutes the claim; the same law does not."""
     mechanism, half = LaplaceParameters(1.0), LaplaceParameters(0.5)
     asked: list[tuple[int, ...]] = []
 

@@ -101,9 +101,7 @@ def test_nearness_is_the_log_ratio_of_noise() -> None:
 
 
 def test_noise_on_many_counts_is_seen_without_a_listed_law() -> None:
-    """The direction alone would refute no more than 0.55 of ε = 1, because it leaves out that one
-    count has to rise and another to fall.
-    """
+    """The direction alone, without which count rises, would refute no more than 0.55 of ε = 1."""
     mechanism, prior = KNormParameters(1.0), [1.0] * 7
     pair = (400, *[100] * 6), (399, 101, *[100] * 5)
     p, q = (mechanism.sample(counts, prior, 10_000) for counts in pair)
