@@ -86,6 +86,11 @@ def asking(make: Callable[[], Any], column: Any = "vote") -> Callable[..., Any]:
     return lambda **given: released(ob.posterior(make(), column, **given))
 
 
+def answered(of: Any, column: str = "vote", **given: Any) -> Any:
+    """A release of a question, by default that of the votes."""
+    return released(ob.posterior(of, column, **(given or VOTE)))
+
+
 #: A call, its arguments, and how many remedies its messages name at least.
 FOLLOWED: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
     "nulls": (asking(lambda: query(LISTED)), {}, 2),
@@ -213,110 +218,81 @@ def after(function: Callable[[Any], Any]) -> Any:
 
 
 MANY: dict[str, Any] = {"nulls": ob.DROP, "unknown": ob.DROP}
+OF_ALL: dict[str, Any] = {"categories": AB, "nulls": "a", "unknown": "b"}
+EHD, EHDS = "hellinger_exponential", "smooth_hellinger_exponential"
+
+
+def laplace(scale: float) -> Any:
+    return ob.LaplaceParameters(scale, total="private")
+
+
+def changed() -> Any:
+    return query(FRAME, CHANGED)
+
+
 #: A row of the page, by what its message has in it: a call that gets the message, and the call with
 #: what the row says to do.
 ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
-    "does not declare its": (
-        lambda _: ob.posterior(query(), "vote"),
-        lambda _: released(ob.posterior(query(), "vote", **VOTE)),
-    ),
+    "does not declare its": (lambda _: ob.posterior(query(), "vote"), lambda _: answered(query())),
     "may hold nulls": (
         lambda _: ob.posterior(query(), "vote", categories=AB, unknown="other"),
         lambda _: [
-            released(ob.posterior(query(), "vote", categories=AB, unknown="other", nulls=label))
+            answered(query(), categories=AB, unknown="other", nulls=label)
             for label in ("missing", ob.DROP)
         ],
     ),
     "may hold values outside the categories": (
         lambda _: ob.posterior(query(), "vote", categories=AB, nulls="missing"),
         lambda _: [
-            released(ob.posterior(query(), "vote", categories=AB, nulls="missing", unknown=label))
+            answered(query(), categories=AB, nulls="missing", unknown=label)
             for label in ("other", ob.DROP)
         ],
     ),
     "which reads the same": (
         lambda _: ob.posterior(query(), "vote", categories=AB, nulls="A", unknown="b"),
-        lambda _: released(ob.posterior(query(), "vote", categories=AB, nulls="a", unknown="b")),
+        lambda _: answered(query(), **OF_ALL),
     ),
     "does not fit a column of type": (
         lambda _: ob.posterior(query(), "vote", categories=[1, 2], **MANY),
-        lambda _: released(ob.posterior(query(), "vote", categories=["1", "2"], **MANY)),
+        lambda _: answered(query(), categories=["1", "2"], **MANY),
     ),
     "must be Enum, String, Categorical, integer or Boolean": (
         lambda _: ob.posterior(query(), "age", categories=[1, 2], **MANY),
         lambda _: [
-            released(ob.posterior(query().with_columns(of), "age", **given, **MANY))
-            for of, given in (
-                (pl.col("age").cast(pl.Int64, strict=False), {"categories": [1, 2]}),
-                (pl.col("age").cut([2.0], labels=["low", "high"]), {"categories": ["low", "high"]}),
+            answered(query().with_columns(of), "age", categories=categories, **MANY)
+            for of, categories in (
+                (pl.col("age").cast(pl.Int64, strict=False), [1, 2]),
+                (pl.col("age").cut([2.0], labels=["low", "high"]), ["low", "high"]),
             )
         ],
     ),
     "must be public": (
-        lambda _: ob.posterior(query(), "vote", **VOTE, mechanism="hellinger_exponential"),
-        lambda _: [
-            released(ob.posterior(query(), "vote", **VOTE)),
-            released(
-                ob.posterior(
-                    query(FRAME, CHANGED),
-                    "vote",
-                    categories=AB,
-                    nulls="a",
-                    unknown="b",
-                    size=120,
-                    mechanism="hellinger_exponential",
-                )
-            ),
-        ],
+        lambda _: ob.posterior(query(), "vote", **VOTE, mechanism=EHD),
+        lambda _: [answered(query()), answered(changed(), **OF_ALL, size=120, mechanism=EHD)],
     ),
     "the number of records is private here, so it cannot be stated": (
         lambda _: ob.posterior(query(), "vote", **VOTE, size=120),
-        lambda _: [
-            released(ob.posterior(query(), "vote", **VOTE)),
-            released(
-                ob.posterior(
-                    query(FRAME, CHANGED), "vote", categories=AB, nulls="a", unknown="b", size=120
-                )
-            ),
-        ],
+        lambda _: [answered(query()), answered(changed(), **OF_ALL, size=120)],
     ),
     "under change-one neighbours the number of records is public": (
-        lambda _: ob.posterior(
-            query(FRAME, CHANGED), "vote", categories=AB, nulls="a", unknown="b"
-        ),
-        lambda _: released(
-            ob.posterior(
-                query(FRAME, CHANGED), "vote", categories=AB, nulls="a", unknown="b", size=120
-            )
-        ),
+        lambda _: ob.posterior(changed(), "vote", **OF_ALL),
+        lambda _: answered(changed(), **OF_ALL, size=120),
     ),
     "is not among the steps and expressions that look at one row alone": (
         lambda _: ob.posterior(query().explode("vote"), "vote", **VOTE),
-        lambda _: released(ob.posterior(query(FRAME.rename({"age": "years"})), "vote", **VOTE)),
+        lambda _: answered(query(FRAME.rename({"age": "years"}))),
     ),
     "is not among the columns asked for": (
         lambda _: ob.posterior(query(LISTED), "vote", categories={"town": ["x"]}, **MANY),
-        lambda _: released(
-            ob.posterior(
-                query(),
-                "vote",
-                by="town",
-                nulls=ob.DROP,
-                unknown=ob.DROP,
-                categories={"vote": AB, "town": ["x", "y"]},
-            )
-        ),
+        lambda _: answered(query(), by="town", **MANY, categories={"vote": AB, "town": ["x", "y"]}),
     ),
     "is spent; no further query is possible": (
         lambda _: spent().query(),
-        lambda _: released(ob.posterior(context(split_evenly_over=2).query(), "vote", **VOTE)),
+        lambda _: answered(context(split_evenly_over=2).query()),
     ),
     "because the Context divides its budget": (
         lambda _: evenly().query(epsilon=1.0),
-        lambda _: [
-            released(ob.posterior(evenly().query(), "vote", **VOTE)),
-            released(ob.posterior(query(), "vote", **VOTE)),
-        ],
+        lambda _: [answered(evenly().query()), answered(query())],
     ),
     "would exceed what the ledger has left": (
         lambda folder: in_ledger(folder, 2.0),
@@ -324,32 +300,21 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     ),
     "was made with, and stays": (
         lambda _: setattr(evenly(), "d_in", 0),
-        lambda _: released(ob.posterior(evenly().query(), "vote", **VOTE)),
+        lambda _: answered(evenly().query()),
     ),
     "is neither an argument of a posterior nor an option of": (
         lambda _: ob.posterior(query(), "vote", **VOTE, gama=1.0),
-        lambda _: ob.posterior(
-            query(), "vote", **VOTE, mechanism="laplace_parameters", total="private"
-        ).release(),
+        lambda _: answered(query(), **VOTE, mechanism="laplace_parameters", total="private"),
     ),
     "exceeds the budget of": (
-        lambda _: ob.posterior(
-            query(), "vote", **VOTE, mechanism=ob.LaplaceParameters(0.1, total="private")
-        ).release(),
+        lambda _: answered(query(), **VOTE, mechanism=laplace(0.1)),
         lambda _: [
-            released(ob.posterior(query(), "vote", **VOTE, mechanism=of))
-            for of in (ob.LaplaceParameters(9.0, total="private"), "laplace_parameters")
+            answered(query(), **VOTE, mechanism=of) for of in (laplace(9.0), "laplace_parameters")
         ],
     ),
     "the public number that was declared": (
-        lambda _: ob.posterior(
-            query(FRAME, CHANGED), "vote", categories=AB, nulls="a", unknown="b", size=9
-        ).release(),
-        lambda _: released(
-            ob.posterior(
-                query(FRAME, CHANGED), "vote", categories=AB, nulls="a", unknown="b", size=120
-            )
-        ),
+        lambda _: answered(changed(), **OF_ALL, size=9),
+        lambda _: answered(changed(), **OF_ALL, size=120),
     ),
     "lazy() would draw anew in every collect": (
         lambda _: collected().lazy(),
@@ -357,8 +322,8 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     ),
     "was collected already": (lambda _: twice(collected()), lambda _: collected().collect()),
     "is not a category": (
-        lambda _: released(ob.posterior(query(), "vote", **VOTE)).posterior["c"],
-        lambda _: released(ob.posterior(query(), "vote", **VOTE)).posterior["a"].mean(),
+        lambda _: answered(query()).posterior["c"],
+        lambda _: answered(query()).posterior["a"].mean(),
     ),
     "is a path, not JSON": (
         lambda folder: ob.Release.from_json(str(folder / "r.json")),
@@ -366,18 +331,16 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     ),
     "for which OpenDP has no domain": (
         lambda _: ob.posterior(query(MORE), "amount", categories=[1, 2], **MANY),
-        lambda _: released(
-            ob.posterior(
-                query(MORE.with_columns(pl.col("amount").cast(pl.Int64))),
-                "amount",
-                categories=[1, 2],
-                **MANY,
-            )
+        lambda _: answered(
+            query(MORE.with_columns(pl.col("amount").cast(pl.Int64))),
+            "amount",
+            categories=[1, 2],
+            **MANY,
         ),
     ),
     "has the type object of pandas": (
         lambda _: ob.posterior(of_pandas(object).query(), "vote", **VOTE),
-        lambda _: released(ob.posterior(of_pandas("string").query(), "vote", **VOTE)),
+        lambda _: answered(of_pandas("string").query()),
     ),
     "is a frame of an engine": (
         lambda _: of_an_engine(lambda relation, _: relation),
@@ -385,48 +348,36 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     ),
     "cannot be copied or pickled": (
         lambda _: pickle.dumps(context()),
-        lambda _: released(ob.posterior(context().query(epsilon=1.0), "vote", **VOTE)),
+        lambda _: answered(context().query(epsilon=1.0)),
     ),
     "query may take; must be at most": (
         lambda _: ob.posterior(query(), "vote", categories=[*map(str, range(110_000))], **MANY),
         lambda _: [
-            released(ob.posterior(query(), "vote", **VOTE)),
-            [
-                released(ob.posterior(query(), "vote", categories=part, **MANY))
-                for part in (AB, ["c", "d"])
-            ],
+            answered(query()),
+            [answered(query(), categories=part, **MANY) for part in (AB, ["c", "d"])],
         ],
     ),
     "exceeds what is asked for at every scale": (
-        lambda _: in_public(query(FRAME, CHANGED), "hellinger_exponential", sensitivity="local"),
+        lambda _: in_public(changed(), EHD, sensitivity="local"),
         lambda _: [
-            in_public(query(FRAME, CHANGED), "hellinger_exponential"),
+            in_public(changed(), EHD),
             in_public(
-                context(FRAME, CHANGED, WITH_DELTA).query(epsilon=1.0, delta=1e-7),
-                "smooth_hellinger_exponential",
-                gamma=1.0,
+                context(FRAME, CHANGED, WITH_DELTA).query(epsilon=1.0, delta=1e-7), EHDS, gamma=1.0
             ),
         ],
     ),
     "differ in nothing but blanks around them": (
         lambda _: ob.posterior(query(), "vote", categories=["a", "b", "b "], **MANY),
-        lambda _: released(ob.posterior(query(), "vote", **VOTE)),
+        lambda _: answered(query()),
     ),
     "must be one column by name": (
         lambda _: context(FRAME.rename({"person": "*"}), identified("*")),
-        lambda _: released(
-            ob.posterior(
-                context(FRAME, PEOPLE).query(epsilon=1.0).truncate_per_group(2), "vote", **VOTE
-            )
-        ),
+        lambda _: answered(context(FRAME, PEOPLE).query(epsilon=1.0).truncate_per_group(2)),
     ),
-    "the cause is withheld": (
-        lambda _: released(ob.posterior(query(WRONG), "vote", **VOTE)),
-        lambda _: seen_outside(),
-    ),
+    "the cause is withheld": (lambda _: answered(query(WRONG)), lambda _: seen_outside()),
     "It uses its budget all the same": (
-        lambda _: released(ob.posterior(query(WRONG), "vote", **VOTE)),
-        lambda _: released(ob.posterior(query(MENDED), "vote", **VOTE)),
+        lambda _: answered(query(WRONG)),
+        lambda _: answered(query(MENDED)),
     ),
     "collecting its answer": (
         lambda _: query(WRONG).select(dp.len(signed=True)).release().collect(),

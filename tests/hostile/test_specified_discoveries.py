@@ -122,10 +122,7 @@ def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
     ("text", "message"),
     [
         (asked('categories = "discover"\nlabels = ["a"]'), "columns.code.labels: must be one for"),
-        (
-            asked('categories = "discover"\nunknown = "x"'),
-            "columns.code.unknown: is for categories",
-        ),
+        (asked('categories = "discover"\nunknown = "x"'), "columns.code.unknown: is for"),
         (asked('categories = "found"'), r"columns.code.categories='found': .*'discover'"),
         (asked('categories = ["a"]\nalways = ["b"]', ""), "columns.code.always: goes with"),
         (asked('categories = ["a"]'), r"results\[0\].rest: goes with categories to discover"),

@@ -321,11 +321,7 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
         ({"cells": [("north", 0.5)]}, TypeError, "must hold labels"),
         ({"cells": [("north", "x")]}, ValueError, r"\('north', 'x'\) .*not a label"),
         ({"cells": CELLS + CELLS[:1]}, ValueError, "is there twice"),
-        (
-            {"cells": CELLS[:1], "unknown": CELLS[0]},
-            ValueError,
-            r"cells=\[\('north', 'yes'\)\]: .*at least 2",
-        ),
+        ({"cells": CELLS[:1], "unknown": CELLS[0]}, ValueError, r"cells=\[.*\]: .*at least 2"),
         ({**ONE, "cells": CELLS}, ValueError, "belongs to a joint table"),
         ({**ONE, "unknown": ("a", "b")}, TypeError, r"unknown=\('a', 'b'\): must be a label"),
         ({"cells": CELLS, "unknown": ("a",)}, TypeError, r"unknown: \('a',\) .*tuple of 2"),

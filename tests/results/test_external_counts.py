@@ -345,7 +345,7 @@ def test_a_real_contingency_table() -> None:
         (
             {"measured": [Measurement(np.arange(6), ("a", "b"), 1.0, lambda factor: factor)]},
             ValueError,
-            r"measured\[0\]: .*6 numbers .*'<lambda>'",
+            r"measured\[0\]: .*6 numbers",
         ),
     ],
 )
@@ -379,11 +379,7 @@ GIVEN = {
             ValueError,
             r"have fractions, .*'discrete' .*noise='rounded'",
         ),
-        (
-            {"mechanism": "knorm_parameters"},
-            ValueError,
-            r"mechanism='knorm_parameters': .*'laplace_parameters', 'gaussian_param",
-        ),
+        ({"mechanism": "knorm_parameters"}, ValueError, r"='knorm_parameters': .*'gaussian_param"),
         (NOISES["laplace"], ValueError, "are all whole, .* give noise='discrete'"),
         (NOISES["gaussian"], ValueError, "are all whole, .* give noise='discrete'"),
         ({"noise": "rounded"}, ValueError, r"noise='rounded': .*'discrete', 'floored'"),

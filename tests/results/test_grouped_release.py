@@ -131,10 +131,7 @@ MALFORMED = {
         {"groups": [["a", "b"], ["a"], ["c", "d"]]},
         "all values or all lists of one length",
     ),
-    "columns of another number": (
-        {"by": ["region", "sex"]},
-        r"all lists of one length, that of by=\['region', 'sex'\]",
-    ),
+    "columns of another number": ({"by": ["region", "sex"]}, r"all lists of one length, that of"),
     "a learned prior": ({"learned_prior": True}, "learned_prior=True: belongs to one posterior"),
     "parts": ({"parts": [["a"], ["b"]]}, "parts=.*: belong to one posterior"),
 }

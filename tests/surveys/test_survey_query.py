@@ -47,15 +47,11 @@ def as_tuple(value):
 
 def questions(size=None):
     vote = {"column": "vote", "nulls": "no", "size": size}
+    nulls = {"vote": "no", "age": "old"}
     return {
         "vote": vote,
         "by region": {**vote, "by": "region", "categories": {"region": REGION}},
-        "table": {
-            "column": ["vote", "age"],
-            "nulls": {"vote": "no", "age": "old"},
-            "prior": 0.5,
-            "size": size,
-        },
+        "table": {"column": ["vote", "age"], "nulls": nulls, "prior": 0.5, "size": size},
     }
 
 
@@ -316,11 +312,7 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
         ({}, "equal", "questions: must hold at least one"),
         ({1: {"column": "vote"}}, "equal", "questions: the name 1"),
         ({"a": "vote"}, "equal", r"questions\['a'\]='vote': .*mapping .*column"),
-        (
-            {"a": {"colum": "vote", "categories": VOTE}},
-            "equal",
-            r"keys are \['colum', .* you mean 'column'",
-        ),
+        ({"a": {"colum": "vote", "categories": VOTE}}, "equal", r"keys are \['colum', .* you"),
         ({"a": {"column": "none"}}, "equal", r"questions\['a'\]: .*none"),
         (
             {"a": {"column": "vote", "nulls": "no", "shares": 2}},

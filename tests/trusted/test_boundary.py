@@ -328,10 +328,7 @@ WRONG = {
     "infinite": (np.array([np.inf, VALUE]), "must be a float64 array of 2 concentrations"),
     "integers": (np.array([31_415_926, 1]), "must be a float64 array of 2 concentrations"),
     "negative": (np.array([-VALUE, 7.0]), "must hold 2 non-negative whole numbers"),
-    "other size": (
-        np.array([VALUE, 1.0]),
-        "the number of records is not size=4, the public number that was declared",
-    ),
+    "other size": (np.array([VALUE, 1.0]), "the number of records is not size=4, the public"),
     "text": ("31415926", "must be a float64 array of 2 concentrations"),
 }
 
@@ -411,33 +408,18 @@ def test_both_missing_features_are_named():
 
 # --- maps
 MAPS = {
-    "NaN": (
-        lambda d: (math.nan if d == 2 else float(d),),
-        r"returned \(nan,\) at d_in=2; every bound must be a number of at least 0",
-    ),
-    "negative": (
-        lambda d: (-1.0 if d else 0.0,),
-        r"returned \(-1.0,\) at d_in=1; every bound must be",
-    ),
+    "NaN": (lambda d: (math.nan if d == 2 else float(d),), r"returned \(nan,\) at d_in=2; every"),
+    "negative": (lambda d: (-1.0 if d else 0.0,), r"returned \(-1.0,\) at d_in=1; every bound"),
     "not a number": (lambda d: ("1",), r"returned \('1',\) at d_in=0; every bound must be"),
     "None": (lambda d: (None,), r"returned \(None,\) at d_in=0; every bound must be"),
     "positive at 0": (lambda d: (1.0,), r"returned \(1.0,\) at d_in=0; it must be 0 there"),
-    "delta at 0": (
-        lambda d: (float(d), 1e-9),
-        r"returned \(0.0, 1e-09\) at d_in=0; it must be 0 there",
-    ),
-    "decreasing": (
-        lambda d: (1.0 / d if d else 0.0,),
-        r"falls from \(1.0,\) to \(0.5,\) at d_in=2; it must not decrease",
-    ),
+    "delta at 0": (lambda d: (float(d), 1e-9), r"returned \(0.0, 1e-09\) at d_in=0; it must be 0"),
+    "decreasing": (lambda d: (1.0 / d if d else 0.0,), r"falls from \(1.0,\) to \(0.5,\) at"),
     "decreasing far out": (
         lambda d: (float(d if d < 60 else 1),),
         r"falls from \(16.0,\) to \(1.0,\) at d_in=64; it must not decrease",
     ),
-    "delta decreasing": (
-        lambda d: (float(d), 1 / d if d else 0.0),
-        r"falls from \(1.0, 1.0\) to \(2.0, 0.5\) at d_in=2",
-    ),
+    "delta decreasing": (lambda d: (float(d), 1 / d if d else 0.0), r"falls .*, 0.5\) at d_in=2"),
     "infinite, then less": (
         lambda d: (math.inf if d == 1 else 0.0,),
         r"falls from \(inf,\) to \(0.0,\) at d_in=2",

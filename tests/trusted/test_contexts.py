@@ -140,11 +140,7 @@ REFUSED = [
     *(({"unit": dp.unit_of(**unit)}, *error) for unit, *error in UNITS_REFUSED),
     *(({"loss": dp.loss_of(**loss)}, *error) for loss, *error in LOSSES_REFUSED),
     ({"loss": 1.0}, TypeError, "privacy_loss=1.0: must be what OpenDP makes"),
-    (
-        {"loss": (dp.renyi_divergence(), 1.0)},
-        ValueError,
-        "privacy_loss=RenyiDivergence: must be dp.loss_of(epsilon",
-    ),
+    ({"loss": (dp.renyi_divergence(), 1.0)}, ValueError, "privacy_loss=RenyiDivergence: must be"),
     ({"unit": 1}, TypeError, "privacy_unit=1: must be what OpenDP makes"),
     ({"split_evenly_over": 0}, ValueError, "split_evenly_over=0: must be between 1 and 1e+12"),
     ({"split_evenly_over": True}, TypeError, "split_evenly_over=True: must be a whole number"),
@@ -156,9 +152,9 @@ REFUSED = [
     ({"frame": {"vote": ["a"]}}, TypeError, f"data=dict: {FRAME}"),
     ({"frame": "votes.csv"}, ValueError, "data=votes.csv: is not a file"),
     (
-        {"frame": duckdb.sql("SELECT 'a' AS vote")},
+        {"frame": duckdb.sql("SELECT 1")},
         TypeError,
-        "data=duckdb.DuckDBPyRelation: is a frame of an engine; open what `opendp_bayes_engines.",
+        "data=duckdb.DuckDBPyRelation: is a frame of an",
     ),
     (
         {"frame": pd.DataFrame([["a secret", "b"]], columns=["a secret", "a secret"])},

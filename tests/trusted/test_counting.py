@@ -150,38 +150,25 @@ def test_plain_metrics_keep_the_distance(d_in):
     assert counting(CHANGE_ONE, size=5).map(d_in) == d_in
 
 
+X2 = Bound(by=["x"], per_group=2, num_groups=3)
 BOUNDS = {
     "no grouping": ([Bound(per_group=3)], 3),
     "no grouping, groups stated": ([Bound(per_group=3, num_groups=4)], 3),
     "nobody": ([Bound(per_group=0)], 0),
-    "own column": ([Bound(by=["x"], per_group=2, num_groups=3)], 6),
+    "own column": ([X2], 6),
     "another column": ([Bound(by=["y"], per_group=2, num_groups=5)], 10),
-    "the product is smaller": ([Bound(per_group=7), Bound(by=["x"], per_group=2, num_groups=3)], 6),
-    "the product is larger": ([Bound(by=["x"], per_group=2, num_groups=3), Bound(per_group=5)], 5),
+    "the product is smaller": ([Bound(per_group=7), X2], 6),
+    "the product is larger": ([X2, Bound(per_group=5)], 5),
     "the smallest of three": (
-        [
-            Bound(per_group=9),
-            Bound(by=["x"], per_group=2, num_groups=3),
-            Bound(by=["y"], per_group=4, num_groups=1),
-        ],
+        [Bound(per_group=9), X2, Bound(by=["y"], per_group=4, num_groups=1)],
         4,
     ),
     "one grouping in two bounds": (
-        [
-            Bound(by=["x"], per_group=2),
-            Bound(by=[pl.col("x")], num_groups=3),
-            Bound(by=["y"], num_groups=1),
-        ],
+        [Bound(["x"], per_group=2), Bound([pl.col("x")], num_groups=3), Bound(["y"], num_groups=1)],
         6,
     ),
-    "the smallest of each": (
-        [Bound(by=["x"], per_group=2, num_groups=9), Bound(by=["x"], per_group=5, num_groups=3)],
-        6,
-    ),
-    "columns in another order": (
-        [Bound(by=["x", "y"], per_group=2), Bound(by=["y", "x"], num_groups=2)],
-        4,
-    ),
+    "the smallest of each": ([Bound(["x"], 2, 9), Bound(["x"], 5, 3)], 6),
+    "other orders": ([Bound(["x", "y"], per_group=2), Bound(["y", "x"], num_groups=2)], 4),
     "None beside a number": (
         [Bound(by=["x"], per_group=1), Bound(by=["y"], num_groups=1), Bound(per_group=5)],
         5,
@@ -354,18 +341,8 @@ def test_truncation_by_identifier_holds_for_every_person_of_small_frames(unit, r
 
 # --- the number of records
 SIZES = {
-    "change-one needs one": (
-        CHANGE_ONE,
-        None,
-        ValueError,
-        "size=None: under change-one neighbours the number of records is public; pass size=",
-    ),
-    "add/remove refuses one": (
-        SYMMETRIC,
-        5,
-        ValueError,
-        "size=5: the number of records is private here",
-    ),
+    "change-one needs one": (CHANGE_ONE, None, ValueError, "size=None: .*is public; pass size="),
+    "add/remove refuses one": (SYMMETRIC, 5, ValueError, "size=5: the number of records is"),
     "bounds refuse one": (BOUNDED, 5, ValueError, "size=5: the number of records is private here"),
     "zero": (CHANGE_ONE, 0, ValueError, "size=0: must be between 1 and"),
     "negative": (CHANGE_ONE, -4, ValueError, "size=-4: must be between 1 and"),
@@ -390,7 +367,7 @@ def test_a_wrong_size_fails_with_a_public_message(rows):
 
 def test_a_public_length_in_a_margin_makes_neighbours_change_one():
     sized = dp.with_margin(domain(), dp.polars.Margin(by=[], invariant="lengths"))
-    with pytest.raises(ValueError, match="size=None: under change-one"):
+    with pytest.raises(ValueError, match=r"size=None: .*is public; pass size="):
         ob.t.make_categorical_counts(sized, SYMMETRIC, column="x", **POLICY)
     counts = ob.t.make_categorical_counts(sized, SYMMETRIC, column="x", size=2, **POLICY)
     assert [counts.map(d_in) for d_in in (0, 1, 2, 3, 4)] == [0, 1, 1, 2, 2]

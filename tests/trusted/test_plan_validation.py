@@ -80,14 +80,8 @@ def test_without_the_gate_one_record_moves_a_thousand():
 
 # What is refused, by name, and the remedy.
 REFUSED = {
-    "division": (
-        lambda q: q.with_columns(i=C("i") / 10),
-        "with_columns: / or truediv rounds otherwise where a batch has one row",
-    ),
-    "floor": (
-        lambda q: q.filter(C("x") // 2 == 1),
-        "filter: // or floordiv of float shows last digits or the sign of zero",
-    ),
+    "division": (lambda q: q.with_columns(i=C("i") / 10), "/ or truediv rounds otherwise"),
+    "floor": (lambda q: q.filter(C("x") // 2 == 1), "filter: // or floordiv of float shows last"),
     "rest": (lambda q: q.select("i", x=C("i") % C("x")), "select: % or mod of float shows last"),
     "sum of floats of a row": (
         lambda q: q.with_columns(x=C("x") + 1.0),
@@ -101,10 +95,7 @@ REFUSED = {
         lambda q: q.with_columns(s=C("x").cast(pl.Enum(["-0.0", "0.0"]), strict=False)),
         "with_columns: cast to Enum of float shows last digits or the sign of zero",
     ),
-    "codes": (
-        lambda q: q.with_columns(i=CATEGORICAL.to_physical()),
-        "with_columns: to_physical reads the codes of a Categorical",
-    ),
+    "codes": (lambda q: q.with_columns(i=CATEGORICAL.to_physical()), "to_physical reads the codes"),
     "over": (lambda q: q.with_columns(i=C("i").sum().over("s")), "with_columns: over looks at"),
     "rank": (lambda q: q.with_columns(i=C("i").rank()), "with_columns: rank is not among the"),
     "shift": (lambda q: q.filter(C("i").shift() == 1), "filter: shift is not among the"),
@@ -124,13 +115,10 @@ REFUSED = {
         lambda q: q.with_columns(i=pl.lit(pl.Series([1, 2, 3, 4]))),
         "series has a value for each position",
     ),
-    "selector": (
-        lambda q: q.with_columns(pl.all()),
-        r"with_columns: a rule for columns, as pl\.all\(\), .* names columns by a rule",
-    ),
+    "selector": (lambda q: q.with_columns(pl.all()), r"a rule for columns, as pl\.all\(\)"),
     "format": (
         lambda q: q.with_columns(i=C("s").str.to_date()),
-        r"str\.to_date, .* is not among .* Compute it in the frame before the Context",
+        r"str\.to_date, .*before the Context",
     ),
     "mapping": (
         lambda q: q.with_columns(i=C("i").replace(C("i"), C("p"))),
@@ -149,18 +137,9 @@ REFUSED = {
     "head": (lambda q: q.head(3), "query: head, limit, slice, tail.* is not among the steps"),
     "index": (lambda q: q.with_row_index(), "query: with_row_index or with_row_count is not among"),
     "constants": (lambda q: q.select(i=pl.lit(1)), "select: select of constants alone makes one"),
-    "conditions": (
-        lambda q: q.filter(C("i") > 0, C("x") > 0),
-        "filter: all_horizontal joins the conditions of a filter.* Join them by `&`",
-    ),
-    "drop_nulls": (
-        lambda q: q.drop_nulls("s"),
-        r"all_horizontal .*instead of `drop_nulls\('x'\)` write `filter\(pl\.col\('x'\)\.is_not",
-    ),
-    "groups": (
-        lambda q: q.group_by("s").agg(C("i").max()),
-        r"group_by, group_by_dynamic or rolling makes a row of several\. Keep one row",
-    ),
+    "conditions": (lambda q: q.filter(C("i") > 0, C("x") > 0), "all_horizontal joins .* by `&`"),
+    "drop_nulls": (lambda q: q.drop_nulls("s"), r"`drop_nulls\('x'\)` write `filter\(pl"),
+    "groups": (lambda q: q.group_by("s").agg(C("i").max()), "or rolling makes a row of several"),
     "infinite": (
         lambda q: q.filter(C("x") < float("inf")).filter(C("i") > 0),
         r"filter: an infinite or undefined number, .* Write `x\.is_infinite\(\)`",

@@ -141,11 +141,7 @@ def test_beta_of_a_posterior_is_refused_as_a_posterior():
 
 
 PRIORS = {
-    "too short": (
-        [1.0, 1.0],
-        ValueError,
-        r"prior=\[1.0, 1.0\]: has shape \(2,\); must have 3 entries",
-    ),
+    "too short": ([1.0, 1.0], ValueError, r"prior=\[1.0, 1.0\]: has shape \(2,\); must have 3"),
     "too long": ([1.0] * 4, ValueError, r"has shape \(4,\); must have 3 entries"),
     "matrix": ([[1.0, 1.0, 1.0]], ValueError, r"has shape \(1, 3\); must have 3 entries"),
     "zero": (0, ValueError, "prior=0: every entry must be greater than 0"),

@@ -70,18 +70,9 @@ def test_names_and_reasons_are_whole_in_a_narrow_terminal(monkeypatch: pytest.Mo
         ("--size 9 --guess-size 9 --prior 1,1 --epsilon 1", r"size=9, guess_size=9: .*one"),
         ("--guess-size 0 --prior 1,1 --epsilon 1", r"guess_size=0: must be between 1"),
         ("--size 9 --prior 1 --epsilon 1", r"prior=\[1.0\]: "),
-        (
-            "--size 9 --prior 1,1 --epsilon 1 --proportions 1",
-            r"proportions=\[1.0\]: .*2 numbers of",
-        ),
-        (
-            "--size 9 --prior 1,1 --epsilon 1 --proportions a,b",
-            "--proportions a,b: must be numbers",
-        ),
-        (
-            "--size 9 --prior 1,1 --epsilon 1e-30",
-            (r"mechanisms: none .*LaplaceParameters\(.*every scale"),
-        ),
+        ("--size 9 --prior 1,1 --epsilon 1 --proportions 1", r"proportions=\[1.0\]: .*2 numbers"),
+        ("--size 9 --prior 1,1 --epsilon 1 --proportions a,b", "--proportions a,b: must be"),
+        ("--size 9 --prior 1,1 --epsilon 1e-30", r"mechanisms: none .*LaplaceParameters\(.*every"),
     ],
 )
 def test_wrong_options_end_in_one_line_and_exit_code_2(options: str, message: str) -> None:

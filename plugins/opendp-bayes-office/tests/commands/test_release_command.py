@@ -264,11 +264,7 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(files, options, message):
         ("empty.csv", "", r"cannot be read as CSV"),
         ("semicolons.csv", "vote;town\na;x\n", r"Try --separator ';'\.$"),
         ("tabs.csv", "vote\ttown\na\tx\n", r"which is ','\. Try --separator tab\.$"),
-        (
-            "spelled.csv",
-            "colour,town\na,x\n",
-            r"which is ','\. Where lines stand above .*: --rows-above 1\.$",
-        ),
+        ("spelled.csv", "colour,town\na,x\n", r"which is ','\. .*: --rows-above 1\.$"),
         ("text.parquet", "not one", r"cannot be read as Parquet"),
         ("text.arrow", "not one", r"cannot be read as Arrow"),
     ],

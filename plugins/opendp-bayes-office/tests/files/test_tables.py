@@ -526,30 +526,15 @@ def test_labels_of_a_catalogue_are_in_the_order_of_their_codes(of_others):
             assert list(asked_of(path, head.format(machine), column))[:2] == ["Male", "Female"]
 
 
-#: By the list that names codes: the lines of a specification, and the counts.
+OF_FIVE = {"red": 1, "blue": 2, "green": 3, "none": 4, "other": 2}
+RECODE = 'categories = [1, 2]\nrecode = {"3" = 2, "4" = "red", "-1" = "2"}'
 UNDERSTOOD: dict[str, tuple[str, str, dict[str, int]]] = {
     "categories": ("", "categories = [2, 1, 4]", {"blue": 2, "red": 1, "4": 2, "other": 6}),
     "texts": ("", 'categories = ["2", "red"]', {"blue": 2, "red": 1, "other": 8}),
-    "null_values": (
-        "",
-        'null_values = [-1, "-2"]\nnulls = "none"',
-        {"red": 1, "blue": 2, "green": 3, "none": 4, "other": 2},
-    ),
-    "null_values of all": (
-        'null_values = [-1, "refused"]\n',
-        'nulls = "none"',
-        {"red": 1, "blue": 2, "green": 3, "none": 4, "other": 2},
-    ),
-    "recode": (
-        "",
-        'categories = [1, 2]\nrecode = {"3" = 2, "4" = "red", "-1" = "2"}',
-        {"red": 3, "blue": 7, "other": 1},
-    ),
-    "nulls and unknown": (
-        "",
-        "categories = [1, 2]\nnulls = 1\nunknown = 2",
-        {"red": 2, "blue": 10},
-    ),
+    "null_values": ("", 'null_values = [-1, "-2"]\nnulls = "none"', OF_FIVE),
+    "null_values of all": ('null_values = [-1, "refused"]\n', 'nulls = "none"', OF_FIVE),
+    "recode": ("", RECODE, {"red": 3, "blue": 7, "other": 1}),
+    "others": ("", "categories = [1, 2]\nnulls = 1\nunknown = 2", {"red": 2, "blue": 10}),
 }
 
 

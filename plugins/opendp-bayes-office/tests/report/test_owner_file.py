@@ -198,11 +198,7 @@ def test_a_plugin_runs_where_the_owner_names_it() -> None:
     [
         ('path = "votes.csv"', "", "path: is missing"),
         ("epsilon_at_most = 1.0\nrho_at_most = 0.5\n", "", r"must have epsilon_at_most or rho_at"),
-        (
-            "most_rows_per_identifier = 4\n",
-            "",
-            r"identifier and most_rows_per_identifier go together",
-        ),
+        ("most_rows_per_identifier = 4\n", "", r"identifier and most_rows_per_identifier go"),
         ("[columns.member]", "[columns.voter]", r"columns\.voter: is the identifier"),
         ("{ epsilon = 3.0 }", "{ epsilon = -3.0 }", r"ledger\.total: .*of epsilon"),
         ("{ epsilon = 3.0 }", "{ epsilon = 3.0, rho = 1.0 }", r"ledger\.total: must be of epsil"),

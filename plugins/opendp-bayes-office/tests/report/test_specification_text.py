@@ -57,11 +57,7 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ("epsilon = 1.0", "rho = 1.0\nsize = 0", r"privacy\.size=0: .*>= 1"),
         ("epsilon = 1.0", 'rho = 1\nidentifier = "id"', r"privacy: identifier and rows_"),
         ("epsilon = 1.0", 'rho = 1\nshare = "weights"', r"privacy\.share: is not a field"),
-        (
-            "[privacy]",
-            'blank_lines = "none"\n[privacy]',
-            r"blank_lines='none': must be 'null' or 'skip'",
-        ),
+        ("[privacy]", 'blank_lines = "none"\n[privacy]', r"blank_lines='none': must be 'null' or"),
         (
             "epsilon = 1.0",
             "epsilon = 1.0\ncontributions = 2147483648",

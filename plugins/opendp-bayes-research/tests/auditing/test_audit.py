@@ -104,66 +104,32 @@ def loss_of(honest: Any, size: int) -> dict[str, Any]:
     return {"epsilon": exact_loss(honest, size=size, prior=ONES).epsilon}
 
 
+#: Mechanism, size, prior, options, and by what it is caught.
+EHD_HALVED, EHDS_HALVED = HellingerExponential(0.5), SmoothHellingerExponential(1.0)
+PRIVATE_NOISE = LaplaceParameters(1.0, total="private")
+LOCAL, CONSTANT = HellingerExponential(2.0, sensitivity="local"), ConstantSensitivity.constant
+FEW, MANY = {"draws": 1000}, {"draws": 50_000}
+BOTH = {"draws", "fit"}
 BROKEN: dict[str, tuple[Any, int | None, tuple[float, ...], dict[str, Any], set[str]]] = {
-    "half the scale: Laplace": (half_scale(LaplaceParameters(1.0)), 20, ONES, {}, {"draws", "fit"}),
-    "half the scale: private size": (
-        half_scale(LaplaceParameters(1.0, total="private")),
-        None,
-        ONES,
-        {"draws": 2000},
-        {"draws"},
-    ),
-    "half the scale: K-norm": (half_scale(KNormParameters(1.0)), 6, ONES_3, {}, {"draws", "fit"}),
-    "half the scale: EHD": (
-        half_scale(HellingerExponential(0.5)),
-        10,
-        ONES,
-        loss_of(HellingerExponential(0.5), 10),
-        {"draws", "fit"},
-    ),
-    "half the scale: EHDS": (
-        half_scale(SmoothHellingerExponential(1.0)),
-        20,
-        ONES,
-        loss_of(SmoothHellingerExponential(1.0), 20),
-        {"draws", "fit"},
-    ),
+    "half the scale: Laplace": (half_scale(LaplaceParameters(1.0)), 20, ONES, {}, BOTH),
+    "half the scale: private size": (half_scale(PRIVATE_NOISE), None, ONES, {}, {"draws"}),
+    "half the scale: K-norm": (half_scale(KNormParameters(1.0)), 6, ONES_3, {}, BOTH),
+    "half the scale: EHD": (half_scale(EHD_HALVED), 10, ONES, loss_of(EHD_HALVED, 10), BOTH),
+    "half the scale: EHDS": (half_scale(EHDS_HALVED), 20, ONES, loss_of(EHDS_HALVED, 20), BOTH),
     "the local sensitivity, known to be": (
-        HellingerExponential(2.0, sensitivity="local"),
-        200,
-        SMALL,
-        {"epsilon": 1.0, "draws": 1000},
+        *(LOCAL, 200, SMALL),
+        {"epsilon": 1.0} | FEW,
         {"accounting", "law"},
     ),
-    "the local sensitivity, as a smooth one": (
-        LocalAsSmooth(2.0, gamma=0.01),
-        200,
-        SMALL,
-        {"epsilon": 1.001, "draws": 1000},
-        {"law"},
-    ),
+    "as a smooth one": (LocalAsSmooth(2.0, 0.01), 200, SMALL, {"epsilon": 1.001} | FEW, {"law"}),
     "the papers' constant": (
-        ConstantSensitivity(2 * ConstantSensitivity.constant),
-        5,
-        TINY,
+        *(ConstantSensitivity(2 * CONSTANT), 5, TINY),
         {"draws": 100_000},
         {"law", "draws"},
     ),
     "float Laplace, its law counted": (FloatLaplace(0.25), 20, ONES, {}, {"law"}),
-    "float Laplace of 8 bits": (
-        FloatLaplace(2.0, bits=8, counted=False),
-        20,
-        ONES,
-        {"draws": 50_000},
-        {"fit"},
-    ),
-    "float Laplace in single precision": (
-        SinglePrecisionCounts(1.0),
-        2**25 + 4,
-        ONES,
-        {"draws": 50_000},
-        {"draws"},
-    ),
+    "of 8 bits": (FloatLaplace(2.0, bits=8, counted=False), 20, ONES, MANY, {"fit"}),
+    "in single precision": (SinglePrecisionCounts(1.0), 2**25 + 4, ONES, MANY, {"draws"}),
 }
 
 
@@ -185,19 +151,12 @@ def test_a_broken_mechanism_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize(("size", "prior"), [(5, TINY), (200, SMALL)])
 def test_the_same_settings_without_the_mistake_pass(size: int, prior: tuple[float, ...]) -> None:
-    assert audited(
-        HellingerExponential(2 * global_sensitivity(size, prior)),
-        size,
-        prior,
-        epsilon=1.0,
-        draws=1000,
-    ).passed
+    mechanism = HellingerExponential(2 * global_sensitivity(size, prior))
+    assert audited(mechanism, size, prior, epsilon=1.0, draws=1000).passed
 
 
 def test_the_papers_constant_keeps_its_claim_at_a_prior_of_ones() -> None:
-    assert audited(
-        ConstantSensitivity(2 * ConstantSensitivity.constant), 10, ONES, draws=1000
-    ).passed
+    assert audited(ConstantSensitivity(2 * CONSTANT), 10, ONES, draws=1000).passed
 
 
 def test_float_noise_with_53_bits_and_the_law_it_should_have_is_not_seen() -> None:
