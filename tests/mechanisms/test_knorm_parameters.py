@@ -340,10 +340,6 @@ def test_an_empty_data_set_has_one_candidate() -> None:
         assert oracles.law_of(KNormParameters(1e6), (0,) * k, [1.0] * k) == {(0,) * k: 1.0}
 
 
-def test_no_samples() -> None:
-    assert KNormParameters(1.0).sample([1, 2, 3], 1.0, draws=0).shape == (0, 3)
-
-
 # The loss.
 @pytest.mark.parametrize(
     ("k", "scale", "largest", "d_in"),
@@ -460,22 +456,6 @@ def test_error_is_below_that_of_lshist() -> None:
 
 
 # The contract.
-def test_is_a_mechanism() -> None:
-    value = KNormParameters(scale=1)
-    assert isinstance(value, Mechanism)
-    assert value.name == "knorm_parameters"
-    assert hash(value) == hash(KNormParameters(1.0))
-    with pytest.raises(AttributeError, match="cannot assign to field 'scale'"):
-        value.scale = 2.0
-
-
-def test_refuses_arguments() -> None:
-    with pytest.raises(ValueError, match=r"scale=0\.0: .*greater than 0"):
-        KNormParameters(scale=0.0)
-    with pytest.raises(ValueError, match=r"scale=1e-20: .*between .* 2\^60"):
-        KNormParameters(scale=1e-20)
-    with pytest.raises(TypeError, match="scale='1': must be a number"):
-        KNormParameters(scale="1")
 
 
 def test_refuses_a_private_size() -> None:
@@ -501,15 +481,6 @@ def test_refuses_to_enumerate(counts: list[int], scale: float) -> None:
         ValueError, match=r"counts: enumerating .* 4000000 integers\. .* no such limit"
     ):
         KNormParameters(scale).log_pmf(counts, 1.0)
-
-
-def test_refuses_data() -> None:
-    with pytest.raises(ValueError, match=r"counts: .*between"):
-        KNormParameters(1.0).sample([-1, 2], 1.0)
-    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\).* 2 entries"):
-        KNormParameters(1.0).log_pmf([1, 2], [1.0, 1.0, 1.0])
-    with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
-        KNormParameters(1.0).proven_loss(-1, size=10, prior=np.ones(2))
 
 
 # Enclosures where they are tightest: the directions of their roundings.

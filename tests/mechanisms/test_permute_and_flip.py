@@ -217,10 +217,6 @@ def test_the_law_is_of_this_scale() -> None:
     assert (law.scale, law.limit.widths.scale) == (0.3, 0.3)
 
 
-def test_no_samples() -> None:
-    assert PermuteAndFlip(1.0).sample([1, 2, 3], 1.0, draws=0).shape == (0, 3)
-
-
 def test_an_empty_data_set_has_one_candidate() -> None:
     candidates, log_p = PermuteAndFlip(1.0).log_pmf([0, 0], 1.0)
     assert candidates.tolist() == [[0, 0]]
@@ -396,22 +392,6 @@ def test_the_dominance_has_a_direction() -> None:
 
 
 # The contract.
-def test_is_a_mechanism() -> None:
-    value = PermuteAndFlip(scale=1)
-    assert isinstance(value, Mechanism)
-    assert value.name == "permute_and_flip"
-    assert hash(value) == hash(PermuteAndFlip(1.0))
-    with pytest.raises(AttributeError, match="cannot assign to field 'scale'"):
-        value.scale = 2.0
-
-
-def test_refuses_arguments() -> None:
-    with pytest.raises(ValueError, match=r"scale=-1\.0: .*greater than 0"):
-        PermuteAndFlip(scale=-1.0)
-    with pytest.raises(ValueError, match=r"scale=1e-20: .*between .* 2\^60"):
-        PermuteAndFlip(scale=1e-20)
-    with pytest.raises(TypeError, match="scale='1': must be a number"):
-        PermuteAndFlip(scale="1")
 
 
 def test_refuses_a_private_size_and_too_many_candidates() -> None:
@@ -419,24 +399,11 @@ def test_refuses_a_private_size_and_too_many_candidates() -> None:
     value.check(size=100, prior=np.ones(2))
     with pytest.raises(ValueError, match=r"PermuteAndFlip: .* records must be public"):
         value.check(size=None, prior=np.ones(2))
+    with pytest.raises(ValueError, match=r"size=0: .*between 1 and"):
+        value.proven_loss(1, size=0, prior=np.ones(2))
     for refused in (value.log_pmf, value.sample):
         with pytest.raises(ValueError, match=r"size=200000: .* size <= 100000"):
             refused([100_000, 100_000], 1.0)
-    with pytest.raises(ValueError, match=r"counts: .*between"):
-        value.sample([-1, 2], 1.0)
-    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\).* 2 entries"):
-        value.log_pmf([1, 2], [1.0, 1.0, 1.0])
-
-
-def test_the_map_refuses_distances_and_sizes() -> None:
-    value, prior = PermuteAndFlip(1.0), np.ones(2)
-    assert value.proven_loss(0, size=10, prior=prior).epsilon == 0
-    with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
-        value.proven_loss(-1, size=10, prior=prior)
-    with pytest.raises(TypeError, match=r"d_in=1\.5: .*a whole number"):
-        value.proven_loss(1.5, size=10, prior=prior)
-    with pytest.raises(ValueError, match=r"size=0: .*between 1 and"):
-        value.proven_loss(1, size=0, prior=prior)
 
 
 @pytest.mark.parametrize(("x", "bits"), some_of(product([0.0, 0.1, 1.0, 5.0, 50.0], [1, 62]), 3))

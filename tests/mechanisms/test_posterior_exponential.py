@@ -196,16 +196,6 @@ def test_an_empty_data_set_has_one_candidate(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_is_a_mechanism(kind: str) -> None:
-    value = mechanism(kind, 1.0)
-    assert isinstance(value, Mechanism)
-    assert value == mechanism(kind, 1.0)
-    assert hash(value) == hash(mechanism(kind, 1.0))
-    with pytest.raises(AttributeError, match="cannot assign to field 'scale'"):
-        value.scale = 2.0
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_refuses_a_private_size_and_too_many_candidates(kind: str) -> None:
     value = mechanism(kind, 1.0)
     value.check(size=100, prior=np.ones(2))
@@ -219,10 +209,8 @@ def test_refuses_a_private_size_and_too_many_candidates(kind: str) -> None:
         value.log_pmf([100_000, 100_000], 1.0)
     with pytest.raises(ValueError, match=r"size=2000000000000: .*between 1 and 1e\+12"):
         value.sample([10**12, 10**12], 1.0)
-    with pytest.raises(ValueError, match=r"counts: .*between"):
-        value.sample([-1, 2], 1.0)
-    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\).* 2 entries"):
-        value.log_pmf([1, 2], [1.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match=r"size=0: .*between 1 and"):
+        value.proven_loss(1, size=0, prior=np.ones(2))
 
 
 # Beyond enumeration: what is refused because nearly every release would be a uniform draw, whatever
@@ -316,17 +304,8 @@ def test_the_refusal_names_what_to_use_instead(kind: str) -> None:
     loss = value.proven_loss(1, size=10**5, prior=prior).epsilon
     match = r"Use KNormParameters or a smaller scale\."
     if np.isfinite(loss):
-        match = (
-            rf"Use KNormParameters\(scale={re.escape(f'{1 / loss:.3g}')}\), which has the same"
-            r" loss, or a smaller scale\."
-        )
-    with pytest.raises(
-        ValueError,
-        match=(
-            r"^scale=1099511627776\.0: with size=100000 and 10 categories there are 2\.8e39"
-            rf" candidates, .* {match}$"
-        ),
-    ):
+        match = rf"Use KNormParameters\(scale={re.escape(f'{1 / loss:.3g}')}\), which has"
+    with pytest.raises(ValueError, match=rf"^scale=1099511627776\.0: .* 2\.8e39 .*{match}"):
         value.check_informative(size=10**5, prior=prior)
     mechanism(kind, 1e-6).check_informative(size=10**5, prior=prior)
 
@@ -353,17 +332,6 @@ def test_smallest_width_is_below_every_width(kind, size, prior):
     assert 0.2 * min(widths) < smallest <= min(widths) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("constructor", [HellingerExponential, SmoothHellingerExponential])
-@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
-def test_refuses_a_scale(constructor: Any, scale: float) -> None:
-    with pytest.raises(ValueError, match=r"scale=.*: .*greater than 0"):
-        constructor(scale=scale)
-    with pytest.raises(ValueError, match=r"scale=1e-20: .*between .* 2\^60"):
-        constructor(scale=1e-20)
-    with pytest.raises(TypeError, match="scale='1': must be a number"):
-        constructor(scale="1")
-
-
 def test_refuses_a_sensitivity() -> None:
     with pytest.raises(ValueError, match="sensitivity='smooth': must be one of"):
         HellingerExponential(scale=1.0, sensitivity="smooth")
@@ -377,18 +345,6 @@ def test_refuses_smoothness() -> None:
     for name in ("gamma", "beta"):
         with pytest.raises(ValueError, match=rf"{name}=-1\.0: must be finite and greater than 0\."):
             SmoothHellingerExponential(scale=1.0, **{name: -1.0})
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_map_refuses_distances_and_sizes(kind: str) -> None:
-    value, prior = mechanism(kind, 1.0), np.ones(2)
-    assert value.proven_loss(0, size=10, prior=prior).epsilon == 0
-    with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
-        value.proven_loss(-1, size=10, prior=prior)
-    with pytest.raises(TypeError, match=r"d_in=1\.5: .*a whole number"):
-        value.proven_loss(1.5, size=10, prior=prior)
-    with pytest.raises(ValueError, match=r"size=0: .*between 1 and"):
-        value.proven_loss(1, size=0, prior=prior)
 
 
 # The certificate of a sampler that errs.

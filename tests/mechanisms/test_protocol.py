@@ -101,15 +101,54 @@ def test_options_that_follow_from_the_number_of_records() -> None:
     assert protocol.default_options(ob.GaussianParameters, None) == {}
 
 
-@pytest.mark.parametrize("kind", sorted(registry.BUILT_IN, key=lambda kind: kind.name))
+KINDS = sorted(registry.BUILT_IN, key=lambda kind: kind.name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_one_release_and_no_delta_unless_asked_for(kind: Any) -> None:
     mechanism = kind(scale=1.0)
     assert mechanism.sample(COUNTS, PRIOR).shape == (1, 2)
+    assert mechanism.sample([1, 2, 3], 1.0, draws=0).shape == (0, 3)
     if hasattr(mechanism, "draw"):
         assert mechanism.draw(COUNTS, PRIOR).shape == (1, 2)
-    assert mechanism.proven_loss(1, size=4, prior=PRIOR) == mechanism.proven_loss(
-        1, size=4, prior=PRIOR, delta=0.0
-    )
+    without = mechanism.proven_loss(1, size=4, prior=PRIOR)
+    assert without == mechanism.proven_loss(1, size=4, prior=PRIOR, delta=0.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mechanism_is_a_value(kind: Any) -> None:
+    mechanism = kind(scale=1)
+    assert isinstance(mechanism, ob.Mechanism)
+    assert mechanism == kind(1.0)
+    assert hash(mechanism) == hash(kind(1.0))
+    with pytest.raises(AttributeError, match="cannot assign to field 'scale'"):
+        mechanism.scale = 2.0
+    assert mechanism.proven_loss(0, size=10, prior=PRIOR).rho == 0
+
+
+@pytest.mark.parametrize(
+    ("refused", "error", "message"),
+    [
+        *(
+            (lambda kind, scale=scale: kind(scale), ValueError, r"scale=.*: .*greater than 0")
+            for scale in (0.0, -1.0, np.inf, np.nan)
+        ),
+        (lambda kind: kind(1e-20), ValueError, r"scale=1e-20: .*between .* 2\^60"),
+        (lambda kind: kind("1"), TypeError, "scale='1': must be a number"),
+        (lambda kind: kind(1.0).sample([-1, 2], 1.0), ValueError, "counts: .*between"),
+        (lambda kind: kind(1.0).log_pmf([1, 2], [1.0] * 3), ValueError, r"\(3,\).* 2 entries"),
+        (lambda kind: proven(kind, -1), ValueError, "d_in=-1: must be 0 or"),
+        (lambda kind: proven(kind, 1.5), TypeError, r"d_in=1\.5: .*a whole number"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_mechanism_takes(kind: Any, refused: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        refused(kind)
+
+
+def proven(kind: Any, d_in: Any) -> Any:
+    return kind(1.0).proven_loss(d_in, size=10, prior=PRIOR)
 
 
 def test_the_epsilon_stated_for_a_scale() -> None:

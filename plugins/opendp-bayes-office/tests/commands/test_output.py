@@ -228,14 +228,6 @@ def test_a_mistake_of_ours_keeps_the_release(votes: Path, monkeypatch: pytest.Mo
     assert Release.from_json(kept.read_bytes()).categories == ("a", "b")
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
-def test_a_plan_that_cannot_be_printed_ends_with_a_message() -> None:
-    with open("/dev/full", "w") as full:
-        ended = process(*["plan", "--size", "9", "--prior", "1,1", "--epsilon", "1"], stdout=full)
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (3, 1)
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
 def test_a_version_that_cannot_be_printed_ends_with_a_message() -> None:
     with open("/dev/full", "w") as full:

@@ -183,28 +183,13 @@ def test_a_cell_as_excel_writes_it(tmp_path: Path, cell: str) -> None:
 #: By the code of a format what 1.25 is there, and by its number where no file states the code.
 _NUMBER, _DAY, _CLOCK = "1.25", "1904-01-02 06:00:00", "30:00:00"
 FORMS: dict[str | int, str] = {
-    "General": _NUMBER,
-    "0.00E+00": _NUMBER,
-    "#,##0.00\\ [$€-407]": _NUMBER,
-    "0 &quot;days&quot;": _NUMBER,
-    "_-* #,##0.00\\ _k_r_-": _NUMBER,
-    "yyyy\\-mm\\-dd": _DAY,
-    "[$-409]d\\-mmm\\-yy;@": _DAY,
-    "mmm": _DAY,
+    **dict.fromkeys(("General", "0.00E+00", "#,##0.00\\ [$€-407]", "0 &quot;days&quot;"), _NUMBER),
+    **dict.fromkeys(("_-* #,##0.00\\ _k_r_-", "[&gt;0]0;[h]", 10), _NUMBER),
+    **dict.fromkeys(("yyyy\\-mm\\-dd", "[$-409]d\\-mmm\\-yy;@", "mmm"), _DAY),
     "[$-411]ggge&quot;年&quot;m&quot;月&quot;d&quot;日&quot;": _DAY,
-    "yyyy-mm-dd hh:mm:ss.000": _DAY,
-    "h:mm AM/PM": _DAY,
-    "mm:ss.0": _DAY,
-    "[h]:mm": _CLOCK,
-    "[Red][mm]:ss": _CLOCK,
-    "[&gt;0]0;[h]": _NUMBER,
-    10: _NUMBER,
-    14: _DAY,
-    22: _DAY,
-    31: _DAY,  # which only programs in Chinese, Japanese and Korean write
-    46: _CLOCK,
-    57: _DAY,
-    58: _DAY,
+    **dict.fromkeys(("yyyy-mm-dd hh:mm:ss.000", "h:mm AM/PM", "mm:ss.0"), _DAY),
+    **dict.fromkeys((14, 22, 57, 58, 31), _DAY),  # 31 is of Chinese, Japanese and Korean
+    **dict.fromkeys(("[h]:mm", "[Red][mm]:ss", 46), _CLOCK),
 }
 
 
