@@ -117,7 +117,7 @@ def fitted_discovery(
     return min(discoveries, key=lambda discovery: discovery.law.least_shown(0.5))
 
 
-def _optimal(epsilon: float, delta: float, distance: Distance, rest: float) -> Discovery:
+def _optimal(epsilon: float, delta: float, distance: Distance, share: float) -> Discovery:
     """Within ε by an equal part of it for each record."""
     check_smallest_delta(delta)
     epsilon_of_one = round_down(Fraction(epsilon) / distance.records)
@@ -129,15 +129,15 @@ def _optimal(epsilon: float, delta: float, distance: Distance, rest: float) -> D
             f" records a delta of {delta_of_one:.2g}, which must be at least {SMALLEST_DELTA:g};"
             " ask for a smaller epsilon, or a larger delta."
         )
-    noise = _laplace_of(Fraction(rest) * Fraction(epsilon_of_one))
+    noise = _laplace_of(Fraction(share) * Fraction(epsilon_of_one))
     spent = Fraction(0) if noise is None else 1 / Fraction(noise.scale)
     decay = round_down(Fraction(epsilon_of_one) - spent)
     return Discovery(OptimalThreshold(epsilon_of_one, delta_of_one, decay), noise)
 
 
-def _laplace(epsilon: float, delta: float, distance: Distance, rest: float) -> Discovery:
+def _laplace(epsilon: float, delta: float, distance: Distance, share: float) -> Discovery:
     """Within ε by the scale, and within δ by the threshold."""
-    of_law, of_rest = _divided(epsilon, rest)
+    of_law, of_rest = _divided(epsilon, share)
     scale = round_up(distance.records / of_law)
 
     def within(threshold: int) -> bool:
@@ -148,9 +148,9 @@ def _laplace(epsilon: float, delta: float, distance: Distance, rest: float) -> D
     return Discovery(law, _laplace_of(of_rest / distance.records))
 
 
-def _gaussian(epsilon: float, delta: float, distance: Distance, rest: float) -> Discovery:
+def _gaussian(epsilon: float, delta: float, distance: Distance, share: float) -> Discovery:
     """The law of the least threshold that any scale has, at the least scale that has it."""
-    of_law, of_rest = _divided(epsilon, rest)
+    of_law, of_rest = _divided(epsilon, share)
     lower = round_down(of_law * _LOWER)
 
     def delta_at(scale: float, threshold: int) -> float:
@@ -175,9 +175,9 @@ def _gaussian(epsilon: float, delta: float, distance: Distance, rest: float) -> 
     return Discovery(GaussianThreshold(scale, threshold), _laplace_of(of_rest / distance.records))
 
 
-def _under_rho(rho: float, delta: float, distance: Distance, rest: float) -> Discovery:
+def _under_rho(rho: float, delta: float, distance: Distance, share: float) -> Discovery:
     """The Gaussian law with a share of ρ by the scale, and within δ by the threshold."""
-    of_law, of_rest = _divided(rho, rest)
+    of_law, of_rest = _divided(rho, share)
     scale = sqrt_up(distance.squared / (2 * of_law))
     threshold = _least_threshold(
         lambda tried: new_shown(GaussianThreshold(scale, tried), distance) <= delta
@@ -195,13 +195,13 @@ _FITTED = {
 }
 
 
-def _divided(budget: float, rest: float) -> tuple[Fraction, Fraction]:
+def _divided(budget: float, share: float) -> tuple[Fraction, Fraction]:
     """Parts of a budget, that of the law and that of the rest by its share, so that the sum of both
     losses is within it.
     """
-    if not rest:
+    if not share:
         return Fraction(budget), Fraction(0)
-    of_law, of_rest = map(Fraction, divided(budget, (1 - rest, rest)))
+    of_law, of_rest = map(Fraction, divided(budget, (1 - share, share)))
     return of_law, of_rest
 
 

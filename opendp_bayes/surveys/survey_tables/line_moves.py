@@ -115,12 +115,12 @@ class ConcentrationMoves:
     def __call__(self, state: State, rng: np.random.Generator) -> None:
         before = self._cells.log_prior(state.flat, state.chosen)
         for _ in range(2):
-            other = state.chosen + rng.choice(_JUMPS, size=state.chosen.size)
-            inside = (other >= 0) & (other <= self._last)
-            other = np.where(inside, other, state.chosen)
-            after = self._cells.log_prior(state.flat, other)
+            proposed = state.chosen + rng.choice(_JUMPS, size=state.chosen.size)
+            inside = (proposed >= 0) & (proposed <= self._last)
+            proposed = np.where(inside, proposed, state.chosen)
+            after = self._cells.log_prior(state.flat, proposed)
             accepted = -rng.standard_exponential(after.size) < after - before
-            state.chosen = np.where(accepted, other, state.chosen)
+            state.chosen = np.where(accepted, proposed, state.chosen)
             before = np.where(accepted, after, before)
 
 
@@ -128,24 +128,34 @@ def all_moves(model: Model) -> list[LineMoves | ConcentrationMoves]:
     """The moves of every set of variables within a clique, those that no table holds together at
     once; where the number of records is private, those that change it; and the concentration's.
     """
-    parts = {part for clique in model.tree.cliques for part in subsets(clique)}
-    moved = {part for part in parts if all(model.levels[v] > 1 for v in part)}
+    parts = {subset for clique in model.tree.cliques for subset in subsets(clique)}
+    moved = {subset for subset in parts if all(model.levels[v] > 1 for v in subset)}
     if model.size is None:
         moved.add(())
     cells = Cells(model)
-    found: list[LineMoves | ConcentrationMoves] = []
-    left = {one: one.calls for one in (MovedSet(model, part) for part in sorted(moved))}
+    moves: list[LineMoves | ConcentrationMoves] = []
+    left = {
+        moved_set: moved_set.calls
+        for moved_set in (MovedSet(model, subset) for subset in sorted(moved))
+    }
     while left:
         together: list[MovedSet] = []
-        for one in sorted(left, key=lambda one: (one.corners, -left[one])):
-            if not any(one.meets(other) or one.corners != other.corners for other in together):
-                together.append(one)
-        calls = min(left[one] for one in together)
-        found.append(LineMoves(model, cells, together, calls))
-        left = {one: more for one, n in left.items() if (more := n - calls * (one in together))}
+        for moved_set in sorted(left, key=lambda moved_set: (moved_set.corners, -left[moved_set])):
+            if not any(
+                moved_set.meets(chosen_set) or moved_set.corners != chosen_set.corners
+                for chosen_set in together
+            ):
+                together.append(moved_set)
+        calls = min(left[moved_set] for moved_set in together)
+        moves.append(LineMoves(model, cells, together, calls))
+        left = {
+            moved_set: more
+            for moved_set, n in left.items()
+            if (more := n - calls * (moved_set in together))
+        }
     if len(model.concentrations) > 1:
-        found.append(ConcentrationMoves(model, cells))
-    return found
+        moves.append(ConcentrationMoves(model, cells))
+    return moves
 
 
 def _sometimes_at_ends(
@@ -169,6 +179,6 @@ def _log_proposal(step: Integers, lower: Any, upper: Any, centre: Any, width: An
     # ln P(X < step + 1/2) and ln P(X > step - 1/2), the one on this side of the centre first.
     likely, rare = -np.log1p(half * tail), -size - np.log(half + tail)
     above, below = np.where(far < 0, (rare, likely), (likely, rare))
-    found = np.where(step > lower, below, 0.0) + np.where(step < upper, above, 0.0)
+    log_sides = np.where(step > lower, below, 0.0) + np.where(step < upper, above, 0.0)
     inside = (step > lower) & (step < upper)
-    return found + np.where(inside, np.log(-np.expm1(-1 / width)), 0.0)
+    return log_sides + np.where(inside, np.log(-np.expm1(-1 / width)), 0.0)

@@ -261,10 +261,10 @@ class SurveyPosterior(UnderflowIsZero):
         check_others(given, variables)
         return self._table(variables, given)
 
-    def _table(self, variables: Names, given: Mapping[str, Value]) -> TablePosterior:
+    def _table(self, variables: Names, condition: Mapping[str, Value]) -> TablePosterior:
         """The table of some variables given any others or none."""
-        scope = (*(self._places(given, "given") if given else ()), *self._places(variables))
-        names = (*given, *variables)
+        scope = (*(self._places(condition, "given") if condition else ()), *self._places(variables))
+        names = (*condition, *variables)
         number = math.prod(len(self.categories[variable]) for variable in names)
         most = _MOST_NUMBERS // self._draws.size.size
         if number > most and self._model.tree.holding(scope) is None:
@@ -272,16 +272,18 @@ class SurveyPosterior(UnderflowIsZero):
                 f"variables={list(names)!r}: have {number} cells together, and no table has every"
                 f" two of them; must be at most {most}. Ask for fewer variables."
             )
-        cells = self._cells(scope[len(given) :])
+        cells = self._cells(scope[len(condition) :])
         draws = TableDraws(self._theta(scope), self._draws.counts(scope), names)
-        if given:
-            shape = [len(self.categories[variable]) for variable in given]
-            positions = [place_among(v, value, self.categories[v]) for v, value in given.items()]
+        if condition:
+            shape = [len(self.categories[variable]) for variable in condition]
+            positions = [
+                place_among(v, value, self.categories[v]) for v, value in condition.items()
+            ]
             first = int(np.ravel_multi_index(positions, shape)) * len(cells)
             draws = draws._of(lambda values: values[..., first : first + len(cells)])
         measured = any(set(scope) <= set(measured_scope) for measured_scope in self._scopes)
         unordered = self._unordered.get(variables[0], ()) if len(variables) == 1 else ()
-        return TablePosterior(self, draws, cells, variables, unordered, given, measured)
+        return TablePosterior(self, draws, cells, variables, unordered, condition, measured)
 
     def sample(self, size: int = 1, random_state: RandomState = None) -> dict[Names, Floats]:
         """Draws of the probabilities of every clique's table together, arrays of shape `(size,

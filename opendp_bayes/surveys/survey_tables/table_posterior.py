@@ -47,13 +47,13 @@ class TablePosterior(NoiseAwarePosterior):
         categories: tuple[Label, ...],
         axes: tuple[str, ...],
         unordered: tuple[Label, ...],
-        given: Mapping[str, Value],
+        condition: Mapping[str, Value],
         measured: bool,
     ) -> None:
         self.axes, self.categories, self.measured = axes, categories, measured
         self.releases = ()
         self.unordered = unordered
-        self._survey, self._given = survey, given  # tables of one are drawn together
+        self._survey, self._condition = survey, condition  # tables of one are drawn together
         self._engine, self._on_first_use, self._pulls = draws, None, None
 
     @property
@@ -67,7 +67,7 @@ class TablePosterior(NoiseAwarePosterior):
     def marginal(self, *variables: str) -> "TablePosterior":
         """The table of some of the variables, which `SurveyPosterior.marginal` has too."""
         positions_among(self.axes, variables)
-        return self._survey._table(variables, self._given)
+        return self._survey._table(variables, self._condition)
 
     def conditional(self, /, *variables: str, **given: Value) -> "TablePosterior":
         """The table of some of the variables, by default of all others, where those `given` have
@@ -75,7 +75,7 @@ class TablePosterior(NoiseAwarePosterior):
         """
         names = variables or tuple(variable for variable in self.axes if variable not in given)
         positions_among(self.axes, (*names, *given))
-        return self._survey.conditional(*names, **self._given, **given)
+        return self._survey.conditional(*names, **self._condition, **given)
 
     def compare(self, other: NoiseAwarePosterior) -> Comparison:
         """The difference of the probabilities of each category, this table's minus the other's.
@@ -104,7 +104,7 @@ class TablePosterior(NoiseAwarePosterior):
     ) -> "TablePosterior":
         draws: Any = engine
         return TablePosterior(
-            self._survey, draws, categories, axes, unordered, self._given, self.measured
+            self._survey, draws, categories, axes, unordered, self._condition, self.measured
         )
 
     @property
