@@ -128,7 +128,7 @@ def as_names(value: Any, name: str) -> list[str]:
     """Return one name or a sequence of them as a list."""
     names = [value] if isinstance(value, str) else value
     names = list(names) if isinstance(names, Iterable) else [names]
-    are_names = all(isinstance(one, str) for one in names)
+    are_names = all(isinstance(text, str) for text in names)
     return _checked(names, value, name, are_names, "a name, a str, or a list of names", TypeError)
 
 
@@ -239,25 +239,25 @@ def each_once(start: str, remedy: str) -> Callable[[list[tuple[str, Any]]], dict
     raises `ValueError` for a name that is there twice.
     """
 
-    def made(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(fields)
-        if len(found) < len(fields):
+    def mapping_of(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+        mapping = dict(fields)
+        if len(mapping) < len(fields):
             (twice, _), *_ = Counter(name for name, _ in fields).most_common(1)
             raise ValueError(f"{start}{told(twice)} is there twice in one object; {remedy}.")
-        return found
+        return mapping
 
-    return made
+    return mapping_of
 
 
-def check_cells(what: str, number: int, each: int = BYTES_OF_CELL) -> None:
-    """Raise `ValueError` where so many categories or cells, of so many bytes `each`, need more
-    memory than one query may take.
+def check_cells(what: str, number: int, size: int = BYTES_OF_CELL) -> None:
+    """Raise `ValueError` where so many categories or cells, of `size` bytes each, need more memory
+    than one query may take.
     """
-    if number * each > MOST_BYTES:
+    if number * size > MOST_BYTES:
         raise ValueError(
             f"{what}: would be {number} categories or cells, of all groups and results, which need"
-            f" about {number * each / 1e9:.3g} GB, more than the {MOST_BYTES / 1e9:g} GB that one"
-            f" query may take; must be at most {MOST_BYTES // each}, and"
+            f" about {number * size / 1e9:.3g} GB, more than the {MOST_BYTES / 1e9:g} GB that one"
+            f" query may take; must be at most {MOST_BYTES // size}, and"
             f" {MOST_BYTES // BYTES_OF_CATEGORY} in one table. Merge some, or ask for them in"
             " several queries."
         )

@@ -184,9 +184,8 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
         of it: how many levels are above, the name of the level, and the place in its `categories`.
         """
         places, above = self._tables.places, self._tables.parent.tolist()
-        names = {
-            places[level_name][0]: level_name for level_name in reversed(self.names)
-        }  # one of several looks
+        # One of several looks.
+        names = {places[level_name][0]: level_name for level_name in reversed(self.names)}
         path: dict[int, tuple[int, ...]] = {len(above) - 1: ()}  # of places, from the root down
         rows = []
         for depth, (at, level_name) in enumerate(sorted(names.items())):

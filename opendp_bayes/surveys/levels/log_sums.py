@@ -66,9 +66,8 @@ def log_sums(
         tilt[rows] = tilts
         missing = wanted[rows] & (quality[rows] < _KEPT)
         middle = np.clip(np.floor(goal[rows]).astype(np.int64) - first[rows], 0, number - 1)
-        for position in np.flatnonzero(
-            missing[np.arange(rows.size), middle]
-        ):  # where the tilt went
+        at_goal = missing[np.arange(rows.size), middle]  # where the tilt went
+        for position in np.flatnonzero(at_goal):
             row, open_ = rows[position], np.flatnonzero(missing[position])
             nearest = np.argsort(np.abs(open_ - middle[position]))
             some = open_[nearest[: _AT_A_TIME // first_logs.shape[1] + 1]]

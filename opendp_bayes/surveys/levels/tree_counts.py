@@ -258,9 +258,8 @@ class TreeCounts:
             end = min(begin + step, nodes.size)
             left_nodes, right_nodes, total = left[begin:end], right[begin:end], sums[begin:end]
             logs = self._rows(self._inside, left_nodes)
-            right_counts = (total - self.low[left_nodes] - self.low[right_nodes])[
-                :, None
-            ] - np.arange(logs.shape[1])
+            most = total - self.low[left_nodes] - self.low[right_nodes]
+            right_counts = most[:, None] - np.arange(logs.shape[1])
             inside = (right_counts >= 0) & (right_counts < self.sizes[right_nodes, None])
             places = self.start[right_nodes, None] + np.where(inside, right_counts, 0)
             logs = np.where(inside, logs + self._inside[places], -np.inf)

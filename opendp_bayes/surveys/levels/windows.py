@@ -41,9 +41,8 @@ def starting_windows(weights: Weights, highest: int) -> tuple[Integers, Integers
         low[-1] = high[-1] = weights.size
     windows = fitted(tree, low, high)
     if weights.size is not None:
-        while (
-            not windows[0][-1] == windows[1][-1] == weights.size
-        ):  # the others do not add up to it
+        # Until the others add up to it.
+        while not windows[0][-1] == windows[1][-1] == weights.size:
             more = high - low + 1
             low[:-1] = np.maximum(low - more, 0)[:-1]
             high[:-1] = np.minimum(high + more, highest)[:-1]

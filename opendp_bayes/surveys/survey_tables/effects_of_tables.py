@@ -74,7 +74,7 @@ def _fitted(
     rows = [_indicator(cells[list(block)], [shape[v] for v in block]) for block in blocks]
     features = np.concatenate(rows)
     ends = np.cumsum([0, *map(len, rows)])
-    rows_of = {block: slice(*ends[v : v + 2]) for v, block in enumerate(blocks)}
+    rows_of = {block: slice(*ends[i : i + 2]) for i, block in enumerate(blocks)}
     logs = {block: CENTRE for block in blocks if len(block) == 2}
     effects, covariance = np.zeros(len(features)), np.eye(len(features))
     for step in range(_STEPS):

@@ -79,7 +79,7 @@ class ImpliedTables:
         self._before = before / often
         changed = self._before * np.exp(self._change())
         tables = [model.cells_of(self._levels, scope) for scope in tree.measured]
-        targets = [_sums(of_tree, density / often, int(of_tree.max()) + 1) for of_tree in tables]
+        targets = [_sums(cells, density / often, int(cells.max()) + 1) for cells in tables]
         self._after = fitted(changed, tables, targets, _ROUNDS, _CLOSE)
 
     def probabilities(self, scope: Scope) -> Floats:
