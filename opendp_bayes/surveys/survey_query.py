@@ -300,8 +300,17 @@ class SurveyQuery(ReleasedQuery[Survey]):
             tables[question] = table
         check_joint(tables)
 
-    def check_pooled(self, name: str, setting: Setting) -> None:
-        """Raise `ValueError` where groups are more than are pooled, whatever is drawn."""
+    def check_pooled(self, name: str) -> None:
+        """Raise `ValueError` where the groups of a question cannot be pooled, whatever is drawn:
+        without noise on their counts, and where they are too many.
+        """
+        setting = self.settings[name]
+        if not setting.adds_noise:
+            raise ValueError(
+                f"questions[{name!r}]: pooled: needs noise on the counts, not"
+                f" {type(setting.mechanism).__name__}; name another, as in mechanism ="
+                " 'laplace_parameters', or leave out pooled."
+            )
         release = self.questions[name].foreseen(setting)
         if isinstance(release, GroupedRelease):
             check_pooled(len(release), len(release.categories))

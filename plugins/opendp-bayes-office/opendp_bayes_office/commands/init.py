@@ -8,6 +8,7 @@ CSV file that was not given to it, unless it was told that there is a header.
 import json
 import os
 import re
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,6 @@ from opendp_bayes_office.commands.specified import NOT_SEEN
 
 if TYPE_CHECKING:
     from opendp_bayes.trusted.kinds import ColumnKind
-    from opendp_bayes_office.files.files import Source
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -129,39 +129,53 @@ def init(
     if owner is not None and data == STANDARD_INPUT:
         fail("--owner: needs a file that can be read again, and not standard input.")
     labels = {} if codebook is None else _labels(codebook)
-    listed = {name: list(codes) for name, codes in labels.items()} | _listed(categories or [])
+    listed = {label: list(codes) for label, codes in labels.items()} | _listed(categories or [])
     how = Reading(
-        separator=separator, encoding=encoding, sheet=sheet, rows_above=rows_above, glob=glob
+        separator=separator,
+        encoding=encoding,
+        sheet=sheet,
+        rows_above=rows_above,
+        glob=glob,
+        labels=options.has_labels(data, list(chain.from_iterable(listed.values()))),
     )
-    read = source(data, how)
-    if options.has_labels(data, [label for of in listed.values() for label in of]):
-        how = structs.replace(how, labels=True)
-        read = source(data, how)
-    named = _named(read, column or [], listed, header)
-    with scannable(read) as opened:
+    file = source(data, how)
+    names = None
+    if column or not (header or not file.may_lack_header):
+        names = list(dict.fromkeys([*(column or []), *listed]))
+    if names == []:
+        fail(
+            f"data={file.name}: its first line may be data, and a specification must not contain"
+            " data. Name the columns to write down, as in --column vote --column age, or say with"
+            " --header that the first line names the columns."
+        )
+    with scannable(file) as opened:
         new, new_of_owner = NewFile(output), None if owner is None else NewFile(owner)
-        columns = kinds_of(opened, named)
+        kinds = kinds_of(opened, names)
         if data != STANDARD_INPUT:
             opened.complete()
-        known = {name: opened.codebook(name, Steps()) for name in columns}
-        known = {name: labels for name, labels in known.items() if labels} | listed
+        described = {label: opened.codebook(label, Steps()) for label in kinds}
+        described = {label: values for label, values in described.items() if values} | listed
         reading = {
-            name: value
-            for name, value in structs.asdict(how).items()
-            if value != getattr(Reading(), name) and (name != "labels" or known)
+            field: value
+            for field, value in structs.asdict(how).items()
+            if value != getattr(Reading(), field) and (field != "labels" or described)
         }
-        tables = [
-            _column(name, kind, known.get(name)) | {"labels": labels.get(name, {})}
-            for name, kind in columns.items()
+        columns = [
+            _column(label, kind, described.get(label), labels.get(label, {}))
+            for label, kind in kinds.items()
         ]
-        asked = [name for name, table in zip(columns, tables, strict=True) if "categories" in table]
-        if not asked:
+        counted = [
+            label
+            for label, stated in zip(kinds, columns, strict=True)
+            if stated["state"] == "counted"
+        ]
+        if not counted:
             say(
                 "no column lists its categories, which are public knowledge and never read off the"
                 " data; list those of one or more, as in --categories COLUMN=a,b,c, or in the file."
             )
-        facts: dict[str, Any] = {"title": opened.title, "reading": reading, "columns": tables}
-        facts |= {"epsilon": epsilon, "asked": asked, "owned": owner is not None}
+        facts: dict[str, Any] = {"title": opened.title, "reading": reading, "columns": columns}
+        facts |= {"epsilon": epsilon, "counted": counted, "owned": owner is not None}
         if new_of_owner is not None:
             path = os.path.relpath(data, new_of_owner.path.parent)
             new_of_owner.write(filled("owner.toml", path=path, **facts).encode())
@@ -170,35 +184,17 @@ def init(
         new.write(filled("specification.toml", **facts).encode())
 
 
-def _named(
-    read: "Source", columns: list[str], listed: dict[str, list[str]], header: bool
-) -> list[str] | None:
-    """The columns to write down; None for all. Exits with a message where nobody says that the
-    names of a CSV file are names.
-    """
-    named = list(dict.fromkeys([*columns, *listed]))
-    if not columns and (header or not read.may_lack_header):
-        return None
-    if not named:
-        fail(
-            f"data={read.name}: its first line may be data, and a specification must not contain"
-            " data. Name the columns to write down, as in --column vote --column age, or say with"
-            " --header that the first line names the columns."
-        )
-    return named
-
-
 def _listed(texts: list[str]) -> dict[str, list[str]]:
     """Parse the options COLUMN=a,b,c into the labels after the equals sign, by column."""
     labels: dict[str, list[str]] = {}
-    for option in texts:
-        name, equals, values = option.partition("=")
-        if not (name and equals and values) or name in labels:
+    for text in texts:
+        column, equals, values = text.partition("=")
+        if not (column and equals and values) or column in labels:
             fail(
-                f"--categories {option}: must be COLUMN=a,b,c, such as --categories vote=yes,no,"
+                f"--categories {text}: must be COLUMN=a,b,c, such as --categories vote=yes,no,"
                 " once for each column."
             )
-        labels[name] = options.labels(f"--categories {name}=", values)
+        labels[column] = options.labels(f"--categories {column}=", values)
     return labels
 
 
@@ -221,11 +217,17 @@ def _labels(path: Path) -> dict[str, dict[str, str]]:
     return labels
 
 
-def _column(name: str, kind: "ColumnKind", categories: list[str] | None) -> dict[str, Any]:
-    """What a template says of a column, with its `categories` if it may be asked for."""
-    bare = name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
-    if kind.kind == "other":
-        return {"name": bare, "type": kind.type, "state": "not counted"}
-    if categories is None and kind.kind != "boolean" and kind.declared is None:
-        return {"name": bare, "type": kind.type, "state": "not listed"}
-    return {"name": bare, "state": "asked", "categories": categories}
+def _column(
+    column: str, kind: "ColumnKind", categories: list[str] | None, labels: dict[str, str]
+) -> dict[str, Any]:
+    """A column as a template takes it: counted, if its categories are known."""
+    key = column if _BARE.fullmatch(column) else json.dumps(column, ensure_ascii=False)
+    is_listed = categories is not None or kind.kind == "boolean" or kind.declared is not None
+    state = "not counted" if kind.kind == "other" else "counted" if is_listed else "not listed"
+    return {
+        "key": key,
+        "type": kind.type,
+        "state": state,
+        "categories": categories,
+        "labels": labels,
+    }

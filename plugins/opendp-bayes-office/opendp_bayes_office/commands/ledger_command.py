@@ -1,11 +1,15 @@
 """`opendp-bayes ledger`: what was spent on which data set, and the total that may be."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from opendp_bayes_office.commands.output import display
+
+_HEADINGS = "Data set", "Time (UTC)", "Entry", "For", "Spent", "Left"
+#: What becomes of a release, in words.
+_STATES = {"open": "no end", "spent": "release", "failed": "failed", "refused": "not spent"}
 
 
 def ledger(
@@ -69,25 +73,35 @@ def ledger(
         opendp-bayes ledger b
     """
     from opendp_bayes import Ledger
-    from opendp_bayes.display.ledger_sheet import ledger_sheet
+    from opendp_bayes.display.sheet import Sheet
+    from opendp_bayes.display.tables import Table
     from opendp_bayes.trusted.ledger import read_accounts
 
     if epsilon is not None or rho is not None or delta is not None:
-        _set_total(file, dataset, epsilon, rho, delta)
-    accounts = list(read_accounts(file).values())
+        accounts = read_accounts(file) if file.exists() else {}
+        if dataset in accounts or (dataset is None and accounts):
+            Ledger(file, dataset=dataset).set_total(epsilon=epsilon, rho=rho, delta=delta)
+        else:
+            Ledger(file, dataset=dataset, epsilon=epsilon, rho=rho, delta=delta)
+    shown = list(read_accounts(file).values())
     if dataset is not None:
-        accounts = [Ledger(file, dataset=dataset).account]
-    display(ledger_sheet(accounts, title=file.name))
+        shown = [Ledger(file, dataset=dataset).account]
+    rows = [(account.dataset, *_row(*line)) for account in shown for line in account.lines()]
+    notes = [str(account) for account in shown]
+    notes += [
+        f"{account.dataset}: {account.failures} release"
+        f"{' has' if account.failures == 1 else 's have'} failed after data were read, or not ended"
+        " yet, and has used its budget. A failure may tell something. Look why."
+        for account in shown
+        if account.failures
+    ]
+    display(Sheet((Table(_HEADINGS, rows, texts=4),), tuple(notes), file.name))
 
 
-def _set_total(
-    file: Path, dataset: str | None, epsilon: float | None, rho: float | None, delta: float | None
-) -> None:
-    from opendp_bayes import Ledger
-    from opendp_bayes.trusted.ledger import read_accounts
-
-    known = read_accounts(file) if file.exists() else {}
-    if dataset in known or (dataset is None and known):
-        Ledger(file, dataset=dataset).set_total(epsilon=epsilon, rho=rho, delta=delta)
-    else:
-        Ledger(file, dataset=dataset, epsilon=epsilon, rho=rho, delta=delta)
+def _row(entry: Any, left: Any) -> tuple[str, ...]:
+    """The cells of an entry: a total, or a release with its purpose and loss; and what is left."""
+    time = entry.at.removesuffix("Z").replace("T", "\N{NO-BREAK SPACE}")[:16]
+    if entry.state == "total":
+        return time, f"total: {entry.loss}", "", "", str(left)
+    spent = str(entry.loss) if entry.is_paid else ""
+    return time, _STATES[entry.state], entry.note, spent, str(left)

@@ -8,13 +8,7 @@ import typer
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail
-from opendp_bayes_office.commands.output import beside, display
-from opendp_bayes_office.commands.specified import (
-    Specified,
-    foreseen,
-    opened_data,
-    release_and_show,
-)
+from opendp_bayes_office.commands.specified import Specified, opened_data, release_and_show
 
 #: What leaves records out, in a specification too.
 _DROP = "DROP"
@@ -254,30 +248,31 @@ def release(
     column = column or ([] if discover is None else [discover])
     if not column:
         fail("--column: is missing; name the column of categories, or --discover one.")
-    columns: dict[str, dict[str, Any]] = {name: {} for name in column}
-    for name, text in _by_column("--categories", categories, column).items():
-        columns[name]["categories"] = options.labels("--categories", text)
+    columns: dict[str, dict[str, Any]] = {label: {} for label in column}
+    for field, values in (("categories", categories), ("nulls", nulls), ("unknown", unknown)):
+        for label, text in _by_column(f"--{field}", values, column).items():
+            is_list = field == "categories"
+            columns[label][field] = (
+                options.labels("--categories", text) if is_list else text.strip()
+            )
     if discover is not None:
         columns[discover]["categories"] = "discover"
     if always is not None:
         columns[column[0]]["always"] = options.labels("--always", always)
-    for option, given in (("nulls", nulls), ("unknown", unknown)):
-        for name, text in _by_column(f"--{option}", given, column).items():
-            columns[name][option] = text.strip()
-    groups = None
+    groups, equals, listed = (by or "").partition("=")
     if by is not None:
-        groups, equals, listed = by.partition("=")
         columns[groups] = (
             {"categories": options.labels(f"--by {groups}=", listed)} if equals else {}
         )
-    texts = [label for of in columns.values() for label in of.get("categories", ())]
+    heading = " × ".join(column) or '""'
+    texts = [label for stated in columns.values() for label in stated.get("categories", ())]
     concentration: Any = prior
     if prior not in ("auto", "learned"):
-        numbers = options.numbers("--prior", prior)
-        concentration = numbers if len(numbers) > 1 else numbers[0]
+        concentration = options.numbers("--prior", prior)
+        concentration = concentration if len(concentration) > 1 else concentration[0]
     result = {
         "column": column if len(column) > 1 else column[0],
-        "by": groups,
+        "by": None if by is None else groups,
         "prior": concentration,
         "ordered": ordered or None,
         "mechanism": mechanism,
@@ -293,47 +288,43 @@ def release(
         "identifier": identifier,
         "rows_per_identifier": rows_per_identifier,
     }
-    heading = " × ".join(column) or '""'
-    document = {
-        "title": heading if groups is None else f"{heading} by {groups}",
+    reading = {
         "separator": separator,
         "encoding": encoding,
         "sheet": sheet,
-        **({"labels": True} if discover is None and options.has_labels(file, texts) else {}),
-        **({"rows_above": rows_above} if rows_above else {}),
-        **({"skip_rows": skip_rows} if skip_rows else {}),
-        **({"glob": True} if glob else {}),  # which an owner may have stated
-        "privacy": {name: value for name, value in privacy.items() if value is not None},
+        "labels": discover is None and options.has_labels(file, texts),
+        "rows_above": rows_above,
+        "skip_rows": skip_rows,
+        "glob": glob,
+    }
+    document = {
+        "title": heading if by is None else f"{heading} by {groups}",
+        # What is not given, an owner may have stated.
+        **{field: value for field, value in reading.items() if value not in (None, False, 0)},
+        "privacy": {field: value for field, value in privacy.items() if value is not None},
         "columns": columns,
         "results": [result],
     }
     data = opened_data(file, ledger, dataset)
-    asked = Specified(specification_of(document, owner=data.facts), data)
-    if dry_run and output is not None:
-        fail("--dry-run: releases nothing that --output could hold; leave it out.")
-    if dry_run:
-        display(foreseen(asked))
-        return
-    path = output or beside(file, heading)
-    release_and_show(asked, path, is_named=output is not None)
+    specified = Specified(specification_of(document, owner=data.facts), data)
+    release_and_show(specified, file, heading, output, dry_run=dry_run)
 
 
-def _by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
+def _by_column(option: str, texts: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
     """Assign the values of an option to the columns: one column takes the value as it is, several
     take COLUMN=..., or all of them DROP.
     """
-    if given == [_DROP]:
+    if texts == [_DROP]:
         return dict.fromkeys(columns, _DROP)
-    if len(columns) == 1 and len(given or ()) < 2:
-        return dict(zip(columns, given or (), strict=False))
+    if len(columns) == 1 and len(texts or ()) < 2:
+        return dict(zip(columns, texts or (), strict=False))
     values: dict[str, str] = {}
-    for text in given or ():
-        named = [name for name in columns if text.startswith(f"{name}=")]
-        name = max(named, key=len, default="")
-        if not named or name in values:
+    for text in texts or ():
+        column = max((c for c in columns if text.startswith(f"{c}=")), key=len, default=None)
+        if column is None or column in values:
             fail(
                 f"{option} {text}: must be given once for each column of the joint table, as"
                 f" COLUMN=..., such as {option} {columns[0]}=..."
             )
-        values[name] = text[len(name) + 1 :]
+        values[column] = text[len(column) + 1 :]
     return values

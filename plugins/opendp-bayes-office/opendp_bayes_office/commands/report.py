@@ -9,14 +9,15 @@ import typer
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail, option_errors
-from opendp_bayes_office.commands.output import NOT_WRITTEN, NewFile, display, echo, written
-from opendp_bayes_office.commands.specified import (
-    asked_in,
-    carried_out,
-    foreseen,
-    report_in,
-    warn,
+from opendp_bayes_office.commands.output import (
+    NOT_WRITTEN,
+    NewFile,
+    display,
+    echo,
+    text_in,
+    written,
 )
+from opendp_bayes_office.commands.specified import carried_out, foreseen, specified_in
 
 
 def _print_schema(wanted: bool) -> None:
@@ -139,7 +140,7 @@ def report(
     if dry_run and synthetic is not None:
         fail("--dry-run: draws nothing that --synthetic could hold; leave it out.")
     if dry_run:
-        display(foreseen(asked_in(specification, data, ledger, dataset)))
+        display(foreseen(specified_in(specification, data, ledger, dataset)))
         return
     if data is None and specification.suffix.lower() == ".toml":
         fail("DATA: is missing; name the file with the data after the specification.")
@@ -149,27 +150,33 @@ def report(
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
     from opendp_bayes_office.report.language import language_of
     from opendp_bayes_office.report.page import rendered
+    from opendp_bayes_office.report.report_document import Report
 
-    if language is not None:
-        language_of(language)
+    language_of(language or "en")
     kept = specification if data is None else output.with_suffix(".json")
     page = NewFile(output)
     with kept_beside(kept), ExitStack() as block:
         if data is None:
-            made = report_in(specification)
+            with option_errors(f"{specification}: "):
+                result = Report.read(text_in(specification), specification.stem)
+                if not all(release.guarantee.is_stated for release in result.survey.releases):
+                    raise ValueError(
+                        "has noisy counts whose privacy is not stated, and a page states it. Show"
+                        " them with `opendp-bayes show`, or make the page of a release."
+                    )
         else:
-            asked = asked_in(specification, data, ledger, dataset, joint=synthetic is not None)
-            made = block.enter_context(carried_out(asked, output=kept, as_report=True))
-            warn(made)
+            joint = synthetic is not None
+            specified = specified_in(specification, data, ledger, dataset, joint=joint)
+            result = block.enter_context(carried_out(specified, output=kept, as_report=True))
         if synthetic is not None:
             with option_errors(code=2 if data is None else NOT_WRITTEN), written(synthetic):
-                posterior = made.survey.posterior
+                posterior = result.survey.posterior
                 if not hasattr(posterior, "write_synthetic"):
                     raise ValueError("results: merge categories, and synthetic records need all.")
                 posterior.write_synthetic(synthetic, copies or 20, format="csv")
         with waiting("Computing the posteriors"):
-            page.write(rendered(made, language).encode())
-    number = len(made.survey)
+            page.write(rendered(result, language).encode())
+    number = len(result.survey)
     releases = "" if data is None else f" {kept} keeps the releases."
     echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.{releases}")
     if synthetic is not None:

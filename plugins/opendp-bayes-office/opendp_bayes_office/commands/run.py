@@ -7,8 +7,7 @@ import typer
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail
-from opendp_bayes_office.commands.output import beside, display
-from opendp_bayes_office.commands.specified import asked_in, foreseen, release_and_show
+from opendp_bayes_office.commands.specified import release_and_show, specified_in
 
 
 def run(
@@ -54,12 +53,7 @@ def run(
 
         opendp-bayes run q.toml d.toml -o released.json
     """
-    if dry_run and output is not None:
-        fail("--dry-run: releases nothing that --output could hold; leave it out.")
-    if dry_run:
-        display(foreseen(asked_in(question, data, ledger, dataset)))
-        return
-    if data is None:
+    if data is None and not dry_run:
         fail("DATA: is missing; name the file with the data after the question, or add --dry-run.")
-    asked = asked_in(question, data, ledger, dataset)
-    release_and_show(asked, output or beside(question, "released"), is_named=output is not None)
+    specified = specified_in(question, data, ledger, dataset)
+    release_and_show(specified, question, "released", output, dry_run=dry_run)

@@ -1,8 +1,9 @@
 """Carry out a specification, for `release`, `report` and `run`, or foresee what it will cost."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 from types import SimpleNamespace
@@ -11,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from opendp_bayes_office.commands.errors import fail, option_errors, release_errors, say
-from opendp_bayes_office.commands.output import PRINTED, display, keeping, text_in
+from opendp_bayes_office.commands.output import PRINTED, beside, display, keeping, text_in
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from opendp_bayes.display.sheet import Sheet
     from opendp_bayes_office.report.owner_file import OwnerFile
     from opendp_bayes_office.report.report_document import Report
@@ -45,7 +44,7 @@ _LONGEST = 100
 
 @dataclass(frozen=True)
 class Data:
-    """A file with data, or none; the facts of its owner, or none; and the arguments that open the
+    """The file with data, or none; the facts of its owner, or none; and the arguments that open the
     ledger, or none.
     """
 
@@ -61,9 +60,8 @@ def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> 
     """
     if dataset is not None and ledger is None:
         fail(f"--dataset {dataset}: is a data set of a ledger; name that file by --ledger.")
-    book: dict[str, Any] | None = None if ledger is None else {"path": ledger, "dataset": dataset}
     if data is None or data.suffix.lower() != ".toml":
-        return Data(data, None, book)
+        return Data(data, None, None if ledger is None else {"path": ledger, "dataset": dataset})
     from opendp_bayes_office.commands.answers import unit
     from opendp_bayes_office.report.specification_text import read_owner_file
 
@@ -71,23 +69,10 @@ def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> 
         fail(f"--ledger {ledger}: is for the owner to state, in {data}; leave it out.")
     with option_errors(f"{data}: "):
         facts = read_owner_file(text_in(data))
-    book, total = {"path": data.parent / facts.ledger.path}, facts.ledger.total
-    book |= {"dataset": facts.ledger.dataset, "unit": unit(facts.privacy)}
-    book |= {"epsilon": total.epsilon, "rho": total.rho, "delta": total.delta or None}
-    return Data(data.parent / facts.path, facts, book)
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A specification that is put to data, of which no record is read yet; what it asks for; what
-    that will cost; and the release that is entered in the ledger.
-    """
-
-    specification: "Specification"
-    source: Any
-    survey: Any
-    summary: "pl.DataFrame"
-    intent: Any
+    folder, book, total = data.parent, facts.ledger, facts.ledger.total
+    arguments = {"path": folder / book.path, "dataset": book.dataset, "unit": unit(facts.privacy)}
+    arguments |= {"epsilon": total.epsilon, "rho": total.rho, "delta": total.delta or None}
+    return Data(folder / facts.path, facts, arguments)
 
 
 @dataclass(frozen=True)
@@ -99,33 +84,36 @@ class Specified:
     where: str = ""
 
     @contextmanager
-    def opened(self, *, dry: bool = False) -> "Iterator[Opened]":
+    def opened(self, *, dry: bool = False) -> "Iterator[tuple[Specification, Any, Any, Any, Any]]":
         """A block in which the data are open, or columns without records where there are none, and
         in which everything has been said that is to be said before records are read; `dry` where
         it is to release nothing.
+
+        Yields the specification as put to the data, the source, the survey, what it will cost, and
+        the intent that is entered in the ledger.
         """
         from opendp_bayes.display.progress import waiting
         from opendp_bayes.trusted.interrupts import deferred_interrupts
         from opendp_bayes_office.commands import answers
         from opendp_bayes_office.files.files import scannable, source
 
-        asked, path = self.specification, self.data.path
-        file = None if path is None else source(path, asked)
+        specification, path = self.specification, self.data.path
+        file = None if path is None else source(path, specification)
         with self._entered(dry=dry) as intent, ExitStack() as stack:
             if file is not None:
                 with reading(intent):
                     file = stack.enter_context(scannable(file))
                 intent.is_reading = False
             with option_errors(self.where), deferred_interrupts(), waiting("Computing the widths"):
-                asked = asked if file is None else answers.as_in(file, asked)
-                survey = answers.survey_of(answers.frame_in(file, asked), asked)
-                summary = survey.summarize(asked.privacy.guess_size if dry else None)
-            for line in answers.before_reading(summary, asked, file):
+                if file is not None:
+                    specification = answers.as_in(file, specification)
+                survey = answers.survey_of(answers.frame_in(file, specification), specification)
+                summary = survey.summarize(specification.privacy.guess_size if dry else None)
+            for line in answers.before_reading(summary, specification, file):
                 say(line)
-            yield Opened(asked, file, survey, summary, intent)
+            yield specification, file, survey, summary, intent
 
-    @contextmanager
-    def _entered(self, *, dry: bool) -> Iterator[Any]:
+    def _entered(self, *, dry: bool) -> AbstractContextManager[Any]:
         """A block with an intent of the whole budget, which is entered in the ledger, if there is
         one, before data are opened; of a `dry` run, in a ledger that is there, and where it fails
         while data are read.
@@ -136,15 +124,13 @@ class Specified:
 
         book, privacy = self.data.ledger, self.specification.privacy
         if book is None or (dry and not book["path"].exists()):
-            yield SimpleNamespace(loss=None, is_reading=False)
-            return
+            return nullcontext(SimpleNamespace(loss=None, is_reading=False))
         note = "".join(c for c in self.specification.title if c.isprintable())[:_LONGEST]
-        ledger = Ledger(**book, note=note)
-        with ledger.entered(privacy.loss, unit_in_words(*unit(privacy)), dry=dry) as intent:
-            yield intent
+        words = unit_in_words(*unit(privacy))
+        return Ledger(**book, note=note).entered(privacy.loss, words, dry=dry)
 
 
-def asked_in(
+def specified_in(
     path: Path,
     data: Path | None,
     ledger: Path | None,
@@ -164,10 +150,9 @@ def asked_in(
     opened = opened_data(data, ledger, dataset)
     if path.name.lower().endswith(tuple(EXTENSIONS)):
         fail(f"{path}: is a file with data; name the specification first, then the data.")
-    where = f"{path}: "
-    with option_errors(where):
-        asked = read_specification(text_in(path), joint=joint, owner=opened.facts)
-    return Specified(asked, opened, where)
+    with option_errors(f"{path}: "):
+        specification = read_specification(text_in(path), joint=joint, owner=opened.facts)
+    return Specified(specification, opened, f"{path}: ")
 
 
 @contextmanager
@@ -185,10 +170,11 @@ def reading(intent: Any) -> Iterator[None]:
 
 
 @contextmanager
-def carried_out(asked: Specified, *, output: Path, as_report: bool = False) -> "Iterator[Report]":
+def carried_out(specified: Specified, *, output: Path, as_report: bool) -> "Iterator[Report]":
     """A block with the report of everything that a specification asks for.
 
     Their JSON, or with `as_report` that of the report, is kept in the file `output` (`keeping`).
+    Where no sheet is printed, messages say of which results nearly all records are in no category.
     Exits with a message, and nothing released, for what is wrong.
     """
     from importlib.metadata import version
@@ -200,46 +186,49 @@ def carried_out(asked: Specified, *, output: Path, as_report: bool = False) -> "
     from opendp_bayes_office.report.report_document import Report
 
     with keeping(output) as keep, ExitStack() as until_it_is_kept:
-        with asked.opened() as opened:
-            intent = opened.intent
-            if intent.loss is not None and not opened.summary["delta"].sum():  # nothing buys any
+        with specified.opened() as (specification, source, query, summary, intent):
+            if intent.loss is not None and not summary["delta"].sum():  # nothing buys any
                 intent.loss = structs.replace(intent.loss, delta=0.0)
             with reading(intent), release_errors(), waiting("Reading"):
-                opened.source.complete()
+                source.complete()
                 until_it_is_kept.enter_context(deferred_interrupts())
-                survey = opened.survey.release()
+                survey = query.release()
         software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-        report = Report(opened.specification, survey, software)
+        report = Report(specification, survey, software)
         keep(report.to_json() if as_report else report.results.to_json())
         until_it_is_kept.close()
+        if as_report or output == PRINTED:
+            for line in chain.from_iterable(release.unmatched for release in survey.releases):
+                say(line)
         yield report
 
 
-def warn(report: "Report") -> None:
-    """Say of which results nearly all records are in no category."""
-    for release in report.survey.releases:
-        for line in release.unmatched:
-            say(line)
-
-
-def release_and_show(asked: Specified, path: Path, *, is_named: bool) -> None:
-    """Release what a specification asks for into a new file, and print its sheet; or its JSON alone
-    where that is the file.
+def release_and_show(
+    specified: Specified, file: Path, title: str, output: Path | None, *, dry_run: bool
+) -> None:
+    """Release what a specification asks for into a new file, `output` or one `beside` a file, and
+    print its sheet, or its JSON alone where that is the file; or foresee what it will cost.
     """
     from opendp_bayes.display.progress import waiting
 
-    with carried_out(asked, output=path) as report:
+    if dry_run and output is not None:
+        fail("--dry-run: releases nothing that --output could hold; leave it out.")
+    if dry_run:
+        display(foreseen(specified))
+        return
+    path = output or beside(file, title)
+    with carried_out(specified, output=path, as_report=False) as report:
         if path == PRINTED:
-            warn(report)
             return
         with waiting("Computing the posterior"):
             sheet = report.sheet()
-        made = f"opendp-bayes report {quote(str(path))} -o {quote(str(path.with_suffix('.html')))}"
-        page = f"{path} keeps the release, and this makes a page:\n    {made}"
-        display(sheet, *([] if is_named else [page]))
+        page = path.with_suffix(".html")
+        command = f"opendp-bayes report {quote(str(path))} -o {quote(str(page))}"
+        kept = f"{path} keeps the release, and this makes a page:\n    {command}"
+        display(sheet, *([] if output else [kept]))
 
 
-def foreseen(asked: Specified) -> "Sheet":
+def foreseen(specified: Specified) -> "Sheet":
     """Foresee what a specification will cost, and how wide its intervals will be, from the names
     and types of the columns of the data, or from the categories. Exits with a message for what is
     wrong.
@@ -248,22 +237,21 @@ def foreseen(asked: Specified) -> "Sheet":
     from opendp_bayes.display.tables import Table
     from opendp_bayes.display.wording import kind_in_words
 
-    with asked.opened(dry=True) as opened:
-        summary, specification = opened.summary, opened.specification
-    privacy = specification.privacy
-    shown = {
-        name: heading
-        for name, heading in _HEADINGS.items()
-        if name in summary.columns and getattr(privacy, name, heading) is not None
+    with specified.opened(dry=True) as (specification, _, _, summary, _):
+        privacy = specification.privacy
+    headings = {
+        column: heading
+        for column, heading in _HEADINGS.items()
+        if column in summary.columns and summary[column].count()
     }
     rows = [
         [
             f"{cell:.4g}" if isinstance(cell, float) else kind_in_words(str(cell or ""))
             for cell in row
         ]
-        for row in summary.select(*shown).rows()
+        for row in summary.select(*headings).rows()
     ]
-    guess = "under [privacy]: guess_size = 1000" if asked.where else "by --guess-size 1000"
+    guess = "under [privacy]: guess_size = 1000" if specified.where else "by --guess-size 1000"
     records = privacy.guess_size if privacy.size is None else privacy.size
     widths = (
         f"Without a number of records no width is known; guess it {guess}."
@@ -272,21 +260,5 @@ def foreseen(asked: Specified) -> "Sheet":
         " and category, sampling and noise together."
     )
     spent = f"All results together: {privacy.loss}, for {privacy.unit}. Nothing was spent."
-    table = Table(tuple(shown.values()), rows, texts=2)
+    table = Table(tuple(headings.values()), rows, texts=2)
     return Sheet((table,), (spent, NOT_SEEN, widths), title=specification.title)
-
-
-def report_in(path: Path) -> "Report":
-    """The report in a file that an earlier run wrote, or one of its releases; exits with a message
-    where it is neither.
-    """
-    from opendp_bayes_office.report.report_document import Report
-
-    with option_errors(f"{path}: "):
-        report = Report.read(text_in(path), path.stem)
-        if not all(release.guarantee.is_stated for release in report.survey.releases):
-            raise ValueError(
-                "has noisy counts whose privacy is not stated, and a page states it. Show them with"
-                " `opendp-bayes show`, or make the page of a release."
-            )
-    return report

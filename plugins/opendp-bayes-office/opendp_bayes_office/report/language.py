@@ -1,8 +1,6 @@
 """The sentences of a page in a language, from its catalogue."""
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -14,7 +12,7 @@ from opendp_bayes_office.report.field_errors import SpecificationError
 #: Languages with a catalogue in this package, and English, which needs none.
 Tag = Literal["de", "en", "es", "fr"]
 _PLACE = re.compile(r"%\(\w+\)s|#")
-_NUMBER = r"\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+_IN_FORM = re.compile(r"%\\\(\w+\\\)s|\\#")  # escaped
 
 
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,23 +47,20 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.language == "en":
             return english
         for pattern, translation in self.notes.items():
-            places = _PLACE.findall(pattern)
-            form = "".join(map(_form, re.split(f"({_PLACE.pattern})", pattern)))
-            if match := re.fullmatch(form, english):
-                return self._filled(translation, zip(places, match.groups(), strict=True))
+            if match := re.fullmatch(_IN_FORM.sub(_form, re.escape(pattern)), english):
+                places = list(zip(_PLACE.findall(pattern), match.groups(), strict=True))
+                numbers = iter([self.number(text) for place, text in places if place == "#"])
+                parts = {place: self.note(text) or text for place, text in places if place != "#"}
+                pieces = re.split(f"({_PLACE.pattern})", translation)
+                return "".join(
+                    next(numbers) if piece == "#" else parts.get(piece, piece) for piece in pieces
+                )
         return None
 
-    def _filled(self, translation: str, parts: Iterable[tuple[str, str]]) -> str:
-        """A translation with numbers and parts, which are notes themselves, in their places."""
-        values = defaultdict[str, list[str]](list)
-        for place, text in parts:
-            values[place].append(self.number(text) if place == "#" else self.note(text) or text)
-        return _PLACE.sub(lambda place: values[place[0]].pop(0), translation)
 
-
-def _form(piece: str) -> str:
-    """The form of a piece of a note: of a number, of a part, or of words."""
-    return f"({_NUMBER})" if piece == "#" else "(.+)" if _PLACE.match(piece) else re.escape(piece)
+def _form(place: re.Match[str]) -> str:
+    """The form of what stands in a place of a note: a number, or another part."""
+    return r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)" if place[0] == r"\#" else "(.+)"
 
 
 def language_of(name: str) -> Language:

@@ -103,7 +103,7 @@ def check_owner(owner: OwnerFile) -> None:
         )
 
 
-def answered(document: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
+def answered(question: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
     """The document of a question, of a `Specification`'s fields and types, with the owner's facts
     in it.
 
@@ -112,105 +112,103 @@ def answered(document: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
     FieldError
         For what only the owner may state, or allows nobody.
     """
-    made: dict[str, Any] = {**document, "privacy": dict(document["privacy"])}
-    privacy, columns = made["privacy"], dict(document.get("columns", {}))
-    for name in ("epsilon", "rho", "delta"):
-        _check_at_most(name, privacy.get(name), getattr(owner, f"{name}_at_most"))
-    for name in Reading.__struct_fields__:
-        _agree(made, (name,), getattr(owner, name))
-    for name in Unit.__struct_fields__:
-        _agree(privacy, ("privacy", name), getattr(owner.privacy, name))
-    rows, most = privacy.get("rows_per_identifier"), owner.privacy.most_rows_per_identifier
-    _check_at_most("rows_per_identifier", rows, most)
-    if rows is None and most is not None:
-        privacy["rows_per_identifier"] = most
-    for name, path in _columns_of(document):
-        if name not in owner.columns:
+    document: dict[str, Any] = {**question, "privacy": dict(question["privacy"])}
+    privacy, columns = document["privacy"], dict(question.get("columns", {}))
+    limits = {f: getattr(owner, f"{f}_at_most") for f in ("epsilon", "rho", "delta")}
+    limits["rows_per_identifier"] = owner.privacy.most_rows_per_identifier
+    for field, limit in limits.items():
+        _check_at_most(field, privacy.get(field), limit)
+    for field in Reading.__struct_fields__:
+        _agree(document, (field,), getattr(owner, field))
+    for field in Unit.__struct_fields__:
+        _agree(privacy, ("privacy", field), getattr(owner.privacy, field))
+    if privacy.get("rows_per_identifier") is None:
+        privacy["rows_per_identifier"] = limits["rows_per_identifier"]
+    for column, path in _columns_of(question):
+        if column not in owner.columns:
             listed = ", ".join(map(repr, owner.columns)) or "none"
             raise FieldError(
-                path, f"={name!r}: may not be asked for; the owner of the data lists {listed}."
+                path, f"={column!r}: may not be asked for; the owner of the data lists {listed}."
             )
-        columns[name] = _column(name, dict(columns.get(name, {})), owner.columns[name])
+        columns[column] = _column(column, dict(columns.get(column, {})), owner.columns[column])
     refused = entry_points(group="opendp_bayes.mechanisms").names - set(owner.plugins)
-    for number, result in enumerate(document["results"]):
+    for number, result in enumerate(question["results"]):
         if (mechanism := result.get("mechanism")) in refused:
             raise FieldError(
                 ("results", number, "mechanism"),
                 f"={mechanism!r}: may not be asked for; it is of a plugin, of which the owner of"
                 f" the data allows {', '.join(owner.plugins) or 'none'}.",
             )
-    return {**made, "columns": columns}
+    return {**document, "columns": columns}
 
 
-def _check_at_most(name: str, given: float | None, most: float | None) -> None:
+def _check_at_most(field: str, value: float | None, limit: float | None) -> None:
     """Refuse more of something than the owner allows, which is none where nothing is said."""
-    if given is None or (most is not None and given <= most):
+    if value is None or (limit is not None and value <= limit):
         return
-    allowed = f"must be at most {most!r}" if most is not None else "must be left out"
+    allowed = f"must be at most {limit!r}" if limit is not None else "must be left out"
     raise FieldError(
-        ("privacy", name), f"={given!r}: {allowed}, by the word of the owner of the data."
+        ("privacy", field), f"={value!r}: {allowed}, by the word of the owner of the data."
     )
 
 
-def _agree(table: dict[str, Any], path: tuple[str, ...], own: Any) -> None:
+def _agree(table: dict[str, Any], path: tuple[str, ...], fact: Any) -> None:
     """Put an owner's fact into a table; refuse another one there."""
-    given = table.pop(path[-1], None)
-    if given is not None and (own is None or as_text(given) != as_text(own)):
-        same = "" if own is None else f", or write {own!r} as the owner does"
+    value = table.pop(path[-1], None)
+    if value is not None and (fact is None or as_text(value) != as_text(fact)):
+        same = "" if fact is None else f", or write {fact!r} as the owner does"
         raise FieldError(
-            path, f"={given!r}: is for the owner of the data to state; leave it out{same}."
+            path, f"={value!r}: is for the owner of the data to state; leave it out{same}."
         )
-    if own is not None:
-        table[path[-1]] = own
+    if fact is not None:
+        table[path[-1]] = fact
 
 
-def _columns_of(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+def _columns_of(question: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     """Every column that a question names, and the field in which it does."""
-    for name in document.get("columns", {}):
-        yield name, ("columns", name)
-    for number, result in enumerate(document["results"]):
+    for column in question.get("columns", {}):
+        yield column, ("columns", column)
+    for number, result in enumerate(question["results"]):
         for field in ("column", "by"):
-            named = result.get(field) or ()
-            for name in [named] if isinstance(named, str) else named:
-                yield name, ("results", number, field)
+            columns = result.get(field) or ()
+            for column in [columns] if isinstance(columns, str) else columns:
+                yield column, ("results", number, field)
 
 
-def _column(name: str, asked: dict[str, Any], owner: OwnersColumn) -> dict[str, Any]:
+def _column(column: str, table: dict[str, Any], owner: OwnersColumn) -> dict[str, Any]:
     """A column of a question, with the owner's facts; its categories may be some of the owner's,
     all of them unless some are given.
     """
-    _agree(asked, ("columns", name, "nulls"), owner.nulls)
-    _agree(asked, ("columns", name, "null_values"), owner.null_values)
-    given, recode = asked.get("categories"), owner.recode
-    if given == DISCOVER and not owner.discover:
-        raise FieldError(
-            ("columns", name, "categories"),
-            f"={DISCOVER!r}: may not be asked for; the owner of the data does not let the values of"
-            f" {name} be discovered.",
-        )
-    if given is None:
-        asked["categories"] = owner.categories
-    elif given != DISCOVER:
-        _check_listed(name, "categories", given, owner)
-    if given == DISCOVER:
-        _check_listed(name, "always", asked.get("always", ()), owner)
+    path = ("columns", column)
+    _agree(table, (*path, "nulls"), owner.nulls)
+    _agree(table, (*path, "null_values"), owner.null_values)
+    categories, recode = table.get("categories") or owner.categories, owner.recode
+    if categories == DISCOVER:
+        if not owner.discover:
+            raise FieldError(
+                (*path, "categories"),
+                f"={DISCOVER!r}: may not be asked for; the owner of the data does not let the"
+                f" values of {column} be discovered.",
+            )
+        _check_listed((*path, "always"), table.get("always", ()), owner)
     else:  # what leads to a category that was not asked for is another value, as that one is
-        counted = texts(filter(None, [*(asked["categories"] or ()), owner.nulls]))
+        if owner.categories is None and categories is not None:
+            raise FieldError(
+                (*path, "categories"), "are those of its type, as the owner says; leave them out."
+            )
+        _check_listed((*path, "categories"), categories or (), owner)
+        counted = texts(filter(None, [*(categories or ()), owner.nulls]))
         recode = {value: new for value, new in recode.items() if as_text(new) in counted}
-    _agree(asked, ("columns", name, "recode"), recode)
-    return asked
+    table["categories"] = categories
+    _agree(table, (*path, "recode"), recode)
+    return table
 
 
-def _check_listed(name: str, field: str, given: Sequence[Any], owner: OwnersColumn) -> None:
+def _check_listed(path: tuple[str, ...], labels: Sequence[Any], owner: OwnersColumn) -> None:
     """Refuse labels that the owner does not list."""
-    if field == "categories" and owner.categories is None:
-        raise FieldError(
-            ("columns", name, field), "are those of its type, as the owner says; leave them out."
-        )
     listed = texts(owner.categories or ())
-    for label in given:
+    for label in labels:
         if as_text(label) not in listed:
             raise FieldError(
-                ("columns", name, field),
-                f"{label!r} is not among those that the owner of the data lists.",
+                path, f"{label!r} is not among those that the owner of the data lists."
             )

@@ -5,8 +5,9 @@ its errors in plain words.
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
+from itertools import chain
 from operator import getitem
 from typing import Any
 
@@ -148,7 +149,7 @@ def _convert(document: Any, of: type[Any], above: tuple[str, ...] = ()) -> Any:
     expected = what.partition(", got ")[0].removeprefix("Expected ").replace(".0", "")
     must = re.sub("`(.*?)`", _in_words, expected)
     if what.startswith("Invalid enum value"):
-        must = " or ".join(words for kind in _types(of, steps) for words in _choices(kind))
+        must = " or ".join(chain.from_iterable(map(_choices, _types(of, steps))))
     advice = "; write [[results]] in TOML" if path == ("results",) else ""
     raise FieldError(path, f"={reduce(getitem, steps, document)!r}: must be {must}{advice}.")
 
@@ -158,11 +159,13 @@ def _in_words(types: re.Match[str]) -> str:
     return " or ".join(words for name, words in _TYPES.items() if name in names)
 
 
-def _choices(kind: Any) -> Iterator[str]:
+def _choices(kind: Any) -> list[str]:
     """The words of a type of texts, or the name of another type."""
-    if isinstance(kind, LiteralType):
-        return map(repr, kind.values)
-    return iter([_TYPES[type(kind).__name__.removesuffix("Type").lower()]])
+    return (
+        list(map(repr, kind.values))
+        if isinstance(kind, LiteralType)
+        else [_TYPES[type(kind).__name__.removesuffix("Type").lower()]]
+    )
 
 
 def _types(of: Any, steps: Sequence[str | int]) -> list[Any]:
