@@ -84,25 +84,27 @@ def demo(
         answers = _survey()
     except ModuleNotFoundError:
         fail("the demo needs statsmodels, which is not installed: pip install statsmodels", code=1)
-    asked = specification_of(
+    specification = specification_of(
         {
             "title": "How Americans meant to vote in 1996",
             "privacy": {"epsilon": 2 * epsilon, "size": answers.height},
             # No value is missing or another one, so where such are counted does not matter.
             "columns": {
-                name: {"categories": labels, "nulls": labels[0], "unknown": labels[0]}
-                for name, labels in _ANSWERS.items()
+                question: {"categories": labels, "nulls": labels[0], "unknown": labels[0]}
+                for question, labels in _ANSWERS.items()
             },
-            "results": [{"column": name, "title": title} for name, title in _QUESTIONS.items()],
+            "results": [
+                {"column": question, "title": title} for question, title in _QUESTIONS.items()
+            ],
         }
     )
-    query = survey_of(answers.lazy(), asked)
+    query = survey_of(answers.lazy(), specification)
     with release_errors(), waiting("Releasing"), deferred_interrupts():
         survey = query.release()
     with waiting("Computing the posteriors"):
         sheets = [release.sheet(title=title, percent=True) for title, release in survey.items()]
-        page = rendered(Report(asked, survey))
-    display(*(part for sheet in sheets for part in (sheet, "")), Sheet((), _NOTES), "")
+        page = rendered(Report(specification, survey))
+    display(*(item for sheet in sheets for item in (sheet, "")), Sheet((), _NOTES), "")
     with written(output):
         output.write_text(page, encoding="utf-8")
     opener = _OPENERS.get(sys.platform, "xdg-open")
@@ -117,7 +119,9 @@ def _survey() -> "pl.DataFrame":
     codes = {"vote": answers["vote"], "party": answers["PID"]}
     return pl.DataFrame(
         {
-            name: pl.Series([labels[int(code)] for code in codes[name]], dtype=pl.Enum(labels))
-            for name, labels in _ANSWERS.items()
+            question: pl.Series(
+                [labels[int(code)] for code in codes[question]], dtype=pl.Enum(labels)
+            )
+            for question, labels in _ANSWERS.items()
         }
     )

@@ -29,17 +29,16 @@ PRINTED = Path("-")
 _LONGEST = 60
 
 
-def beside(file: Path, name: str) -> Path:
+def beside(file: Path, title: str) -> Path:
     """A new JSON file in the folder of a file, or of the files that match a pattern, or in the
     working directory for standard input, with both names in its own.
     """
     stem = "" if file == PRINTED else re.sub(r"[*?\[\]]", "", file.name.partition(".")[0])
-    called = re.sub(r"\W+", "-", name).strip("-")[:_LONGEST] or "release"
-    name = f"{stem}-{called}" if stem else called
+    words = re.sub(r"\W+", "-", title).strip("-")[:_LONGEST] or "release"
+    folder = next((parent for parent in file.parents if parent.is_dir()), file.parent)
     ends = chain([""], (f"-{number}" for number in count(2)))
-    folder = next((of for of in file.parents if of.is_dir()), file.parent)
-    names = (folder / f"{name}{end}.json" for end in ends)
-    return next(path for path in names if not os.path.lexists(path))
+    paths = (folder / f"{'-'.join(filter(None, [stem, words]))}{end}.json" for end in ends)
+    return next(path for path in paths if not os.path.lexists(path))
 
 
 def text_in(path: Path) -> str:
@@ -77,20 +76,20 @@ def keeping(path: Path) -> Iterator[Callable[[str], None]]:
     """A block in which releases are made, which hands their JSON to a function that keeps it: in a
     `NewFile`, or where that cannot be written, on standard error.
     """
-    file, kept = NewFile(path), list[str]()
+    file, releases = NewFile(path), list[str]()
 
     def keep(text: str) -> None:
-        kept.append(text)
+        releases.append(text)
         file.write(text.encode() + b"\n")
 
     try:
         yield keep
     except BaseException as error:
-        if kept:
+        if releases:
             place = (
                 f"it is in {path}, and `opendp-bayes show` prints it."
                 if file.is_written
-                else f"it could not be written, so it is here: {kept[0]}"
+                else f"it could not be written, so it is here: {releases[0]}"
             )
             say(f"the release was made and has used its budget; {place}")
         elif isinstance(error, KeyboardInterrupt):

@@ -37,12 +37,14 @@ HIDDEN: Final = {
 }
 
 
-def _plain(name: str) -> str:
-    return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+def _plain(encoding: str) -> str:
+    return "-".join("".join(c if c.isalnum() else " " for c in encoding.lower()).split())
 
 
 #: Other names in Python; UTF-8 is read with a mark at its beginning and without.
-_ALIASES = {_plain(name): _plain(of) for name, of in aliases.items()} | {"utf-8-sig": UTF_8}
+_ALIASES = {_plain(alias): _plain(encoding) for alias, encoding in aliases.items()} | {
+    "utf-8-sig": UTF_8
+}
 
 
 def as_encoding(name: str) -> str:
@@ -50,34 +52,34 @@ def as_encoding(name: str) -> str:
     it is not there.
     """
     plain = _plain(name)
-    found = _ALIASES.get(plain, plain)
-    if found not in HIDDEN:
+    encoding = _ALIASES.get(plain, plain)
+    if encoding not in HIDDEN:
         raise ValueError(
             f"encoding={told(name)}: is not an encoding that is read; must be one in which every"
             f" line of bytes is a line of text: {', '.join(HIDDEN)}. Save the file in UTF-8."
         )
-    return found
+    return encoding
 
 
-def as_separator(given: str, encoding: str) -> str:
+def as_separator(separator: str, encoding: str) -> str:
     """The character that separates values; raises `ValueError` for what is none, and for one that
     an encoding of `HIDDEN` may hide in another character.
     """
-    character = {"\\t": "\t", "tab": "\t"}.get(given, given)
+    character = {"\\t": "\t", "tab": "\t"}.get(separator, separator)
     if len(character) != 1 or not character.isascii() or character in '"\r\n':
         raise ValueError(
-            f"separator={given!r}: must be one ASCII character that is no quote, such as ';',"
+            f"separator={separator!r}: must be one ASCII character that is no quote, such as ';',"
             " or tab."
         )
     if character in HIDDEN[encoding]:
         raise ValueError(
-            f"separator={given!r}: may be part of another character in {encoding}, where it would"
-            " not end a value; must be ',' or tab there. Or save the file in UTF-8."
+            f"separator={separator!r}: may be part of another character in {encoding}, where it"
+            " would not end a value; must be ',' or tab there. Or save the file in UTF-8."
         )
     return character
 
 
 def check_text(separator: str | None, encoding: str | None) -> None:
     """Raise `ValueError` for a separator or an encoding of CSV that is none."""
-    known = as_encoding(UTF_8 if encoding is None else encoding)
-    as_separator("," if separator is None else separator, known)
+    codec = as_encoding(UTF_8 if encoding is None else encoding)
+    as_separator("," if separator is None else separator, codec)

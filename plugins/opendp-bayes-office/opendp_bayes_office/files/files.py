@@ -53,12 +53,6 @@ _AS_IT_IS = Reading()
 #: What a copy of text begins with, in place of names.
 _FIRST_LINE = b"_\n"
 
-#: Of a file, a code and where it is looked for.
-_NEVER = (
-    "data={}: null_values={}: can never be a value in {}; write it as the file has it, or leave it"
-    " out."
-)
-
 
 @dataclass(frozen=True)
 class Source:
@@ -127,7 +121,7 @@ class Source:
             self.path,
             separator=self.table.separator,
             has_header=True,
-            schema={str(at): pl.String() for at in range(len(self.header))},
+            schema={str(position): pl.String() for position in range(len(self.header))},
             null_values=[""],
             truncate_ragged_lines=True,
             raise_if_empty=False,
@@ -135,9 +129,9 @@ class Source:
         )
         nameless = self.kind == WORKBOOK or self.header.count("") > 1
         return scan.select(
-            pl.col(str(at)).alias(name)
-            for at, name in enumerate(self.header)
-            if name or not nameless
+            pl.col(str(position)).alias(column)
+            for position, column in enumerate(self.header)
+            if column or not nameless
         )
 
     def schema(self) -> pl.Schema:
@@ -208,9 +202,9 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
         not go with such a file.
     """
     several = how.glob or path.is_dir()
-    name = ".parquet" if several else path.name.lower()
-    known = (extension for extension in EXTENSIONS if name.endswith(extension))
-    extension = ".csv" if path == STANDARD_INPUT else next(known, "")
+    file = ".parquet" if several else path.name.lower()
+    extensions = (extension for extension in EXTENSIONS if file.endswith(extension))
+    extension = ".csv" if path == STANDARD_INPUT else next(extensions, "")
     if not extension:
         raise FileError(
             f"data={path}: has extension {path.suffix!r}; must be one of {', '.join(EXTENSIONS)}."
@@ -237,9 +231,9 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
                 f" leave it out{of_sas if option == 'labels' and kind == 'SAS' else ''}."
             )
     check_text(how.separator, how.encoding)
-    called = _PIPED if path == STANDARD_INPUT else path.name
+    name = _PIPED if path == STANDARD_INPUT else path.name
     frame = scan_files(path, glob=how.glob) if extension in KINDS else None
-    return Source(path, called, extension, how, frame)
+    return Source(path, name, extension, how, frame)
 
 
 @contextmanager
@@ -254,24 +248,22 @@ def scannable(data: Source) -> Iterator[Source]:
         yield data
         return
     with ExitStack() as opened:
-        table = _csv(data, opened) if data.kind == "CSV" else _table(data)
+        if data.kind == "CSV":
+            table = _csv(data, opened)
+        elif data.kind == WORKBOOK:
+            from opendp_bayes_office.files.workbooks import workbook_table
+
+            table = workbook_table(data.path, data.name, data.how)
+        else:
+            arguments: Any = (data.path, data.name, data.kind, data.encoding)
+            table = statistical_table(*arguments, labels=data.how.labels)
         data = replace(data, table=table, path=opened.enter_context(TemporaryFile()))
-        named = list(filter(None, data.header))
-        if len(set(named)) < len(named):  # which it is, is not said: it may be somebody's value
+        names = list(filter(None, data.header))
+        if len(set(names)) < len(names):  # which it is, is not said: it may be somebody's value
             raise FileError(
                 f"data={data.name}: two of its columns have one name; rename all but one."
             )
         yield data
-
-
-def _table(data: Source) -> Table:
-    """The table of a file that is read as text and is no CSV."""
-    if data.kind == WORKBOOK:
-        from opendp_bayes_office.files.workbooks import workbook_table
-
-        return workbook_table(data.path, data.name, data.how)
-    arguments: Any = (data.path, data.name, data.kind, data.encoding)
-    return statistical_table(*arguments, labels=data.how.labels)
 
 
 def _csv(data: Source, opened: ExitStack) -> Table:
@@ -282,15 +274,15 @@ def _csv(data: Source, opened: ExitStack) -> Table:
         file: Any = sys.stdin.buffer if piped else opened.enter_context(data.path.open("rb"))
         stream: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
         text = opened.enter_context(decoded(stream, encoding))
-        said = None
+        marked = None
         for _ in range(how.rows_above + 1):
             header, mark = header_of(text)
-            said = mark or said
+            marked = mark or marked
         for _ in range(how.skip_rows):
             header_of(text)
     usual = "\t" if data.extension.startswith(".tsv") else ","
     try:
-        separator = as_separator(how.separator or said or usual, encoding)
+        separator = as_separator(how.separator or marked or usual, encoding)
         names = values_of(header, separator, trim=how.trim)
     except ValueError as error:
         raise FileError(f"data={data.name}: {error}") from None
@@ -334,9 +326,9 @@ def read(
         opened.complete()
         frame = opened.scan()
         if opened.table is not None:
-            coded = {name: opened.labels(name) for name in opened.table.labels}
+            coded = {column: opened.labels(column) for column in opened.table.labels}
             frame = opened.table.typed(frame).with_columns(
-                column_named(name).replace(texts) for name, texts in coded.items()
+                column_named(column).replace(texts) for column, texts in coded.items()
             )
         return frame.collect()
 
@@ -354,8 +346,8 @@ def kinds_of(data: Source, columns: Sequence[str] | None = None) -> dict[str, Co
         if column not in schema:
             _refuse_absent(data, schema, column)
     return {
-        name: kind_of(pl.String() if schema[name] == pl.Date else schema[name])
-        for name in (schema if columns is None else columns)
+        column: kind_of(pl.String() if schema[column] == pl.Date else schema[column])
+        for column in (schema if columns is None else columns)
     }
 
 
@@ -372,59 +364,63 @@ def frame_of(
         For a file that cannot be read, and a column that is not there or is of another type.
     """
     persons = [] if identifier is None else [identifier]
-    known = kinds_of(data, [*columns, *persons])
+    kinds = kinds_of(data, [*columns, *persons])
     _check_codes(data, columns)
-    values = {name: _cleaned(data, name, known[name], steps) for name, steps in columns.items()}
-    values |= {name: _as_text(data, name, known[name]) for name in persons}
-    return data.scan().select(value.alias(name) for name, value in values.items())
+    values = {
+        column: _cleaned(data, column, kinds[column], steps) for column, steps in columns.items()
+    }
+    values |= {column: _as_text(data, column, kinds[column]) for column in persons}
+    return data.scan().select(value.alias(column) for column, value in values.items())
 
 
 def _check_codes(data: Source, columns: Mapping[str, Steps]) -> None:
     """Refuse a code for no value that can never be there, by what the file says of its columns."""
-    every = kinds_of(data)
-    for name, steps in columns.items():
-        for code in steps.null_values:
-            if not _can_be(data, name, every[name], as_text(code)):
-                raise FileError(_NEVER.format(data.name, told(code), f"this column, {name!r}"))
-    for code in data.how.null_values:
-        if not any(_can_be(data, name, kind, as_text(code)) for name, kind in every.items()):
-            raise FileError(_NEVER.format(data.name, told(code), "any of its columns"))
+    kinds = kinds_of(data)
+    codes = [(code, [column]) for column, steps in columns.items() for code in steps.null_values]
+    codes += [(code, list(kinds)) for code in data.how.null_values]
+    for code, places in codes:
+        if not any(_can_be(data, column, kinds[column], as_text(code)) for column in places):
+            where = f"this column, {places[0]!r}" if len(places) == 1 else "any of its columns"
+            raise FileError(
+                f"data={data.name}: null_values={told(code)}: can never be a value in {where};"
+                " write it as the file has it, or leave it out."
+            )
 
 
-def _can_be(data: Source, name: str, known: ColumnKind, code: str) -> bool:
+def _can_be(data: Source, column: str, kind: ColumnKind, code: str) -> bool:
     """False if the description of a column says that no value of it reads so."""
     if data.table is not None:
-        labels = data.labels(name)
-        return data.table.can_be(name, code) or code in labels or code in labels.values()
-    if known.kind == "boolean":
+        labels = data.labels(column)
+        return data.table.can_be(column, code) or code in labels or code in labels.values()
+    if kind.kind == "boolean":
         return code in ("true", "false")
-    if known.kind == "integer":
+    if kind.kind == "integer":
         return re.fullmatch(r"0|-?[1-9]\d*", code) is not None
-    return known.declared is None or code in known.declared
+    return kind.declared is None or code in kind.declared
 
 
-def _as_text(data: Source, name: str, known: ColumnKind) -> pl.Expr:
+def _as_text(data: Source, column: str, kind: ColumnKind) -> pl.Expr:
     """The values of a column as text, without blanks around them where that is so. A Categorical
     is text, too, because its encoding depends on the data.
     """
-    if known.kind == "other":
+    if kind.kind == "other":
         raise FileError(
-            f"column {name!r} of {data.name} has type {known.type}; must be text, Enum, Boolean,"
-            f" integer or date. {how_to_cast(known.type, name, 'before')}"
+            f"column {column!r} of {data.name} has type {kind.type}; must be text, Enum, Boolean,"
+            f" integer or date. {how_to_cast(kind.type, column, 'before')}"
         )
-    value = column_named(name).cast(pl.String, strict=False)
+    value = column_named(column).cast(pl.String, strict=False)
     if not data.how.trim:
         return value
     value = value.str.strip_chars()
     return pl.when(value != "").then(value)
 
 
-def _cleaned(data: Source, name: str, known: ColumnKind, steps: Steps) -> pl.Expr:
+def _cleaned(data: Source, column: str, kind: ColumnKind, steps: Steps) -> pl.Expr:
     """The values of a column after all that is done to each."""
-    value, codes = _as_text(data, name, known), data.how.codes(steps)
-    label = value.replace(data.labels(name))
+    value, codes = _as_text(data, column, kind), data.how.codes(steps)
+    label = value.replace(data.labels(column))
     label = pl.when(~(value.is_in(codes) | label.is_in(codes))).then(label)
-    declared = ("true", "false") if known.kind == "boolean" else known.declared
+    declared = ("true", "false") if kind.kind == "boolean" else kind.declared
     if declared is None or steps.recode:
         return label.replace(steps.recoded)
     return label.cast(pl.Enum([text for text in declared if text not in codes]), strict=False)
@@ -436,16 +432,20 @@ def _refuse_absent(data: Source, schema: pl.Schema, column: str) -> None:
     """
     where = f"column {column!r} is not in"
     if not data.may_lack_header:
-        known = ", ".join(map(repr, schema))
-        raise FileError(f"{where} {data.name}; must be one of {known}.")
+        names = ", ".join(map(repr, schema))
+        raise FileError(f"{where} {data.name}; must be one of {names}.")
     line, separator = ("row", "") if data.kind == WORKBOOK else ("line", data.table.separator)
     separated = f", and --separator, which is {separator!r}" if separator else ""
-    others = data.header[0] if len(data.header) == 1 else ""
-    mark = next((mark for mark in ";\t|" if column in others.split(mark)), "")
-    near = " There is a similar name." if meant(column, schema) else ""
-    near = f" Try --separator {'tab' if mark == chr(9) else repr(mark)}." if mark else near
-    near = near or f" Where {line}s stand above the names, count them: --rows-above 1."
+    names = data.header[0] if len(data.header) == 1 else ""
+    mark = next((mark for mark in ";\t|" if column in names.split(mark)), "")
+    advice = (
+        f"Try --separator {'tab' if mark == chr(9) else repr(mark)}."
+        if mark
+        else "There is a similar name."
+        if meant(column, schema)
+        else f"Where {line}s stand above the names, count them: --rows-above 1."
+    )
     raise FileError(
         f"{where} the first {line} of {data.name}, which must name the columns; check spelling,"
-        f" capitals and blanks{separated}.{near}"
+        f" capitals and blanks{separated}. {advice}"
     )

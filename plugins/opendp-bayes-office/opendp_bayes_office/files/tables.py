@@ -106,11 +106,11 @@ class Table:
     def typed(self, text: pl.LazyFrame) -> pl.LazyFrame:
         """The columns in their types, row by row; what does not fit is null."""
         return text.with_columns(
-            column_named(name).str.to_datetime(_TIMES_AS, time_unit="ms", strict=False)
-            if of == pl.Datetime("ms")
-            else column_named(name).cast(of, strict=False)
-            for name, of in self.types.items()
-            if name not in self.labels
+            column_named(column).str.to_datetime(_TIMES_AS, time_unit="ms", strict=False)
+            if dtype == pl.Datetime("ms")
+            else column_named(column).cast(dtype, strict=False)
+            for column, dtype in self.types.items()
+            if column not in self.labels
         )
 
 
@@ -165,24 +165,32 @@ def statistical_table(
     portable = path.suffix.lower() == ".por"
     if portable and encoding:
         raise FileError(f"data={file}: says which characters it has; leave the encoding out.")
-    named = codecs.lookup(encoding).name.upper() if encoding else None
-    options: dict[str, Any] = {} if portable else {"encoding": named}
+    # The usual output is a frame of pandas.
+    text: dict[str, Any] = {"encoding": codecs.lookup(encoding).name.upper() if encoding else None}
+    options: dict[str, Any] = {"output_format": "dict"} | ({} if portable else text)
     reader = getattr(pyreadstat, _READERS[path.suffix.lower()])
-    options |= {"output_format": "dict"}  # the usual one is a frame of pandas
     read = partial(reader, str(path), disable_datetime_conversion=True, **options)
     # So that what stands for no value is described, which of a portable file it is not.
     ranges = {"user_missing": True} if kind in LABELLED and not portable else {}
     described = withheld(lambda: read(metadataonly=True, **ranges)[1], file, kind)
     if isinstance(labels, str):
-        catalogue = str(path.parent / labels)
-        options = {"output_format": "dict", "encoding": named}
-        read_labels = partial(pyreadstat.read_sas7bcat, catalogue, **options)
-        described.variable_value_labels = _of_catalogue(read_labels, labels, described, file)
-    columns = [_Column.described(kind, described, name) for name in described.column_names]
+        catalogue = partial(pyreadstat.read_sas7bcat, str(path.parent / labels), **options)
+        _, formats = withheld(catalogue, labels, "a catalogue of SAS")
+        described.variable_value_labels = {
+            column: formats.value_labels[form]
+            for column, form in described.variable_to_label.items()
+            if form in formats.value_labels
+        }
+        if not described.variable_value_labels:
+            raise FileError(
+                f"data={labels}: has labels for none of the columns of {file}; name the catalogue"
+                " with its formats."
+            )
+    columns = [_Column.described(kind, described, column) for column in described.column_names]
 
     def batch(start: int) -> pl.DataFrame:
         records, _ = read(row_offset=start, row_limit=_BATCH)
-        return pl.DataFrame([one.text(records[one.name]) for one in columns])
+        return pl.DataFrame([column.text(records[column.name]) for column in columns])
 
     def copy(target: BinaryIO) -> None:
         start, height = 0, _BATCH
@@ -194,27 +202,9 @@ def statistical_table(
     return Table(
         tuple(described.column_names),
         copy,
-        types={one.name: one.type for one in columns},
-        labels={one.name: one.coded for one in columns if labels and one.labels},
+        types={column.name: column.type for column in columns},
+        labels={column.name: column.coded for column in columns if labels and column.labels},
     )
-
-
-def _of_catalogue(
-    read: Callable[[], Any], catalogue: str, described: Any, file: str
-) -> dict[str, dict[Any, str]]:
-    """The value labels of the columns of a file of SAS, by name."""
-    _, formats = withheld(read, catalogue, "a catalogue of SAS")
-    found = {
-        name: formats.value_labels[of]
-        for name, of in described.variable_to_label.items()
-        if of in formats.value_labels
-    }
-    if not found:
-        raise FileError(
-            f"data={catalogue}: has labels for none of the columns of {file}; name the catalogue"
-            " with its formats."
-        )
-    return found
 
 
 @dataclass(frozen=True)
@@ -242,28 +232,29 @@ class _Column:
     labels: Mapping[Any, str]
 
     @classmethod
-    def described(cls, kind: str, described: Any, name: str) -> "_Column":
+    def described(cls, kind: str, described: Any, column: str) -> "_Column":
         """The column of this name in what pyreadstat says of a file."""
-        stored = described.readstat_variable_types[name]
-        written = described.original_variable_types.get(name) or ""
+        stored = described.readstat_variable_types[column]
+        written = described.original_variable_types.get(column) or ""
         forms = {pl.Date(): _DATES, pl.Datetime("ms"): _TIMES, pl.Int64(): _WHOLE}
-        of: pl.DataType = next(
-            (of for of, forms in forms.items() if re.fullmatch(forms[kind], written)), pl.Float64()
+        dtype: pl.DataType = next(
+            (dtype for dtype, forms in forms.items() if re.fullmatch(forms[kind], written)),
+            pl.Float64(),
         )
         if stored == "string":
-            of = pl.String()
-        elif stored.startswith("int") and not of.is_temporal():
-            of = pl.Int64()
-        missing = described.missing_ranges.get(name, []) if kind == "SPSS" else []
+            dtype = pl.String()
+        elif stored.startswith("int") and not dtype.is_temporal():
+            dtype = pl.Int64()
+        missing = described.missing_ranges.get(column, []) if kind == "SPSS" else []
         labels = {
             (code.rstrip(" ") if isinstance(code, str) else code): label
-            for code, label in described.variable_value_labels.get(name, {}).items()
+            for code, label in described.variable_value_labels.get(column, {}).items()
             if isinstance(code, str) == (stored == "string")  # Stata's .a is 'a'
             and label.strip()
-            and not any(each["lo"] <= code <= each["hi"] for each in missing)
+            and not any(extent["lo"] <= code <= extent["hi"] for extent in missing)
         }
         labels = {code: labels[code] for code in sorted(labels)}
-        return cls(name, kind, of, 32 if stored == "float" else 64, labels)
+        return cls(column, kind, dtype, 32 if stored == "float" else 64, labels)
 
     @property
     def coded(self) -> dict[str, str]:
@@ -276,8 +267,8 @@ class _Column:
         value = column_named(self.name)
         # A text is filled up with blanks.
         text = value.str.strip_chars_end(" ") if kind == pl.String() else self._number(value)
-        given = pl.Series(self.name, values, kind, strict=False)
-        return given.to_frame().select(text).to_series()
+        series = pl.Series(self.name, values, kind, strict=False)
+        return series.to_frame().select(text).to_series()
 
     def _number(self, value: pl.Expr) -> pl.Expr:
         """Numbers as text; those of dates and times as these are written in ISO 8601."""
@@ -292,6 +283,6 @@ class _Column:
         days = (value / a_day).floor()
         within = ((value - days * a_day) * (_DAY // a_day)).floor()
         days = days + _FROM[self.kind]
-        at = pl.when(days.is_between(*_YEARS)).then(days * _DAY + within)
+        moment = pl.when(days.is_between(*_YEARS)).then(days * _DAY + within)
         form = _DAYS_AS if self.type == pl.Date() else _TIMES_AS
-        return at.cast(pl.Int64, strict=False).cast(pl.Datetime("ms")).dt.to_string(form)
+        return moment.cast(pl.Int64, strict=False).cast(pl.Datetime("ms")).dt.to_string(form)

@@ -58,7 +58,7 @@ def workbook_table(path: Path, file: str, how: Reading) -> Table:
     book = withheld(lambda: opened_workbook(path), file, WORKBOOK)
     with ExitStack() as refused:  # a file that is not read further is closed
         refused.callback(book.close)
-        names = [one.title for one in book.worksheets]
+        names = [worksheet.title for worksheet in book.worksheets]
         sheet = names[0] if how.sheet is None and len(names) == 1 else how.sheet
         if sheet not in names:
             raise FileError(
@@ -83,7 +83,7 @@ def workbook_table(path: Path, file: str, how: Reading) -> Table:
             while (batch := withheld(lambda: next(records, None), file, WORKBOOK)) is not None:
                 batch.write_csv(target, include_header=False)
 
-    return Table(tuple(name or "" for name in header), copy)
+    return Table(tuple(column or "" for column in header), copy)
 
 
 def _in_batches(rows: Iterator[Row], width: int) -> Iterator[pl.DataFrame]:
@@ -107,8 +107,8 @@ def _in_batches(rows: Iterator[Row], width: int) -> Iterator[pl.DataFrame]:
 def opened_workbook(path: Path) -> Any:
     """The workbook of openpyxl's in a file, if no part of it is too large."""
     with zipfile.ZipFile(path) as archive:  # which reads no more of a part than is stated there
-        for part in archive.infolist():
-            if part.file_size > _most_bytes(part.filename.lower()):
+        for item in archive.infolist():
+            if item.file_size > _most_bytes(item.filename.lower()):
                 raise TooLargeError
     book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
     if not book.worksheets:  # as of Strict Open XML, which openpyxl does not read
@@ -116,10 +116,10 @@ def opened_workbook(path: Path) -> Any:
     return book
 
 
-def _most_bytes(part: str) -> int:
-    if part.endswith((".rels", "[content_types].xml", "workbook.xml", "styles.xml")):
+def _most_bytes(item: str) -> int:
+    if item.endswith((".rels", "[content_types].xml", "workbook.xml", "styles.xml")):
         return _LISTS
-    return _SHEETS if "/worksheets/" in part else _OTHERS
+    return _SHEETS if "/worksheets/" in item else _OTHERS
 
 
 def rows_of(sheet: Any) -> Iterator[Row]:
@@ -165,7 +165,10 @@ def moment(value: datetime.date | datetime.time | datetime.timedelta) -> str:
     """A day, a time or a duration of whole milliseconds as text; a day's midnight is the day."""
     if not isinstance(value, datetime.timedelta):
         return str(value).removesuffix(" 00:00:00").removesuffix("000")
-    seconds, rest = divmod(abs(value), datetime.timedelta(seconds=1))
-    sign, part = "-" if value < datetime.timedelta() else "", f".{rest.microseconds // 1000:03}"
+    seconds, fraction = divmod(abs(value), datetime.timedelta(seconds=1))
+    sign, decimals = (
+        "-" if value < datetime.timedelta() else "",
+        f".{fraction.microseconds // 1000:03}",
+    )
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return f"{sign}{clock}{part if rest else ''}"
+    return f"{sign}{clock}{decimals if fraction else ''}"

@@ -23,8 +23,8 @@ def check(specification: Specification, *, understood: bool = False) -> None:
             raise FieldError(path, problem)
 
 
-def _rules(asked: Specification, understood: bool) -> Iterator[Rule]:
-    privacy = asked.privacy
+def _rules(specification: Specification, understood: bool) -> Iterator[Rule]:
+    privacy = specification.privacy
     yield from (
         (
             (privacy.epsilon is None) == (privacy.rho is None),
@@ -43,19 +43,21 @@ def _rules(asked: Specification, understood: bool) -> Iterator[Rule]:
             " out.",
         ),
     )
-    for name, column in asked.columns.items():
-        for is_wrong, field, problem in _rules_of_column(column, asked, understood):
-            yield is_wrong, ("columns", name, *field), problem
-    headings = [result.heading for result in asked.results]
-    for number, result in enumerate(asked.results):
+    for column, stated in specification.columns.items():
+        for is_wrong, field, problem in _rules_of_column(stated, specification, understood):
+            yield is_wrong, ("columns", column, *field), problem
+    headings = [result.heading for result in specification.results]
+    for number, result in enumerate(specification.results):
         again = f"={result.heading!r}: is there already; give it another title."
         yield result.heading in headings[:number], ("results", number, "title"), again
-        for is_wrong, field, problem in _rules_of_result(result, asked):
+        for is_wrong, field, problem in _rules_of_result(result, specification):
             yield is_wrong, ("results", number, *field), problem
 
 
-def _rules_of_column(column: Column, asked: Specification, understood: bool) -> Iterator[Rule]:
-    categories, codes, labels = column.listed or [], asked.codes(column), column.labels
+def _rules_of_column(
+    column: Column, specification: Specification, understood: bool
+) -> Iterator[Rule]:
+    categories, codes, labels = column.listed or [], specification.codes(column), column.labels
     named: dict[str, list[str]] = {
         "categories": categories,
         "always": texts(column.always),
@@ -73,7 +75,7 @@ def _rules_of_column(column: Column, asked: Specification, understood: bool) -> 
                 " them.",
             )
             yield (
-                asked.trim and value != value.strip(),
+                specification.trim and value != value.strip(),
                 (field,),
                 f"{value!r}: has blanks around it, which trim leaves out of the file; write"
                 f" {value.strip()!r}.",
@@ -102,13 +104,13 @@ def _rules_of_column(column: Column, asked: Specification, understood: bool) -> 
     )
 
 
-def _rules_of_result(result: Result, asked: Specification) -> Iterator[Rule]:
-    for name in result.used:
-        field = "by" if name == result.by else "column"
-        where = f"{name!r} is not under columns; add a table [columns.{name}]."
-        yield name not in asked.columns, (field,), where
-    columns = {name: asked.columns[name] for name in result.used}
-    discovered, joint = any(column.discovered for column in columns.values()), asked.joint
+def _rules_of_result(result: Result, specification: Specification) -> Iterator[Rule]:
+    for column in result.used:
+        field = "by" if column == result.by else "column"
+        where = f"{column!r} is not under columns; add a table [columns.{column}]."
+        yield column not in specification.columns, (field,), where
+    columns = {column: specification.columns[column] for column in result.used}
+    discovered, joint = any(column.discovered for column in columns.values()), specification.joint
     has_prior, by = result.prior not in ("auto", 1), result.by is not None
     yield from (
         (discovered and by, ("by",), _LISTED),
@@ -140,13 +142,13 @@ def _rules_of_result(result: Result, asked: Specification) -> Iterator[Rule]:
             f"={result.merge}: is for one column; list the cells of each new label.",
         ),
     )
-    for name in result.columns:
-        column = columns[name]
+    for column in result.columns:
+        stated = columns[column]
         yield (
             joint
-            and asked.privacy.size is None
-            and (column.counted_nulls is None or column.unknown == DROP),
+            and specification.privacy.size is None
+            and (stated.counted_nulls is None or stated.unknown == DROP),
             ("column",),
-            f"={name!r}: leaves records out, and joint takes tables of the same records; name a"
-            f" category for them under [columns.{name}], such as nulls = 'missing'.",
+            f"={column!r}: leaves records out, and joint takes tables of the same records; name a"
+            f" category for them under [columns.{column}], such as nulls = 'missing'.",
         )

@@ -18,10 +18,10 @@ class FieldError(SpecificationError):
 
     def __init__(self, path: Sequence[str | int], problem: str) -> None:
         steps = (f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in path)
-        name = "".join(steps).lstrip(".") or "the file"
-        super().__init__(f"{name}{'' if problem.startswith('=') else ': '}{problem}")
+        where = "".join(steps).lstrip(".") or "the file"
+        super().__init__(f"{where}{'' if problem.startswith('=') else ': '}{problem}")
         self.path, self.problem = tuple(path), problem
 
 
-def _shown(name: str) -> str:
-    return name if name and "." not in name else f'"{name}"'
+def _shown(step: str) -> str:
+    return step if step and "." not in step else f'"{step}"'

@@ -27,9 +27,11 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notes: dict[str, str] = {}
 
     def __post_init__(self) -> None:
-        for english, other in (self.sentences | self.notes).items():
-            if sorted(_PLACE.findall(english)) != sorted(_PLACE.findall(other)):
-                raise ValueError(f"{other!r}: must have the same %(...)s and # as {english!r}")
+        for english, translation in (self.sentences | self.notes).items():
+            if sorted(_PLACE.findall(english)) != sorted(_PLACE.findall(translation)):
+                raise ValueError(
+                    f"{translation!r}: must have the same %(...)s and # as {english!r}"
+                )
 
     def __call__(self, english: str, **values: object) -> Markup:
         """The sentence with values in it, which are escaped unless they are HTML."""
@@ -63,7 +65,7 @@ def _form(place: re.Match[str]) -> str:
     return r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)" if place[0] == r"\#" else "(.+)"
 
 
-def language_of(name: str) -> Language:
+def language_of(tag: str) -> Language:
     """A language of this package by its tag, or that of a catalogue by the path of its file.
 
     Raises
@@ -71,14 +73,14 @@ def language_of(name: str) -> Language:
     SpecificationError
         For what is neither.
     """
-    if name == "en":
+    if tag == "en":
         return Language()
-    shipped = Path(__file__).parent / "languages" / f"{name}.toml"
+    shipped = Path(__file__).parent / "languages" / f"{tag}.toml"
     try:
-        content = (shipped if name in get_args(Tag) else Path(name)).read_bytes()
+        content = (shipped if tag in get_args(Tag) else Path(tag)).read_bytes()
         return msgspec.toml.decode(content, type=Language)
     except FileNotFoundError:
         problem = f"must be one of {', '.join(get_args(Tag))}, or the file of a catalogue"
     except (msgspec.MsgspecError, ValueError) as error:
         problem = f"is no catalogue; {error}"
-    raise SpecificationError(f"language={name!r}: {problem}.")
+    raise SpecificationError(f"language={tag!r}: {problem}.")

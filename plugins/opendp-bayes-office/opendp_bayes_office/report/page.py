@@ -26,12 +26,12 @@ def rendered(report: Report, language: str | None = None) -> str:
     """The report as one HTML file, without scripts and without anything from elsewhere, in a
     language or that of its specification. Computes every posterior.
     """
-    asked = report.specification
-    say = language_of(language or asked.language)
+    specification = report.specification
+    say = language_of(language or specification.language)
     return filled(
         "page.html",
-        title=asked.title,
-        text=asked.text,
+        title=specification.title,
+        text=specification.text,
         say=say,
         sections=[_section(report, number, say) for number in range(len(report.survey))],
         promise=promise(report, say),
@@ -45,22 +45,25 @@ def rendered(report: Report, language: str | None = None) -> str:
 
 def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
     """The part of a page about one result, as its template takes it."""
-    asked, heading = report.specification, report.survey.names[number]
+    specification, heading = report.specification, report.survey.names[number]
     release: Any = report.survey.releases[number]
-    result = asked.results[number]
+    result = specification.results[number]
     frame = _estimated(report, number)
     names = [_printable(label, say) for label in frame["category"]]
     if result.columns and hasattr(release, "mechanism"):
-        columns = [asked.columns[name] for name in result.columns]
-        categories = [_name(columns, result, label, say) for label in release.categories]
+        columns = [specification.columns[column] for column in result.columns]
+        categories = [_label(columns, result, label, say) for label in release.categories]
         names = categories * (len(names) // len(categories))
     groups = frame["group"].to_list()
     if result.by is not None:
-        groups = [named(asked.columns[result.by], group, say) for group in groups]
+        groups = [named(specification.columns[result.by], group, say) for group in groups]
     end = max(frame["upper"].to_list(), default=1.0)
     notes: list[str] = []
     if report.is_specified:
-        notes += [*counted(asked, result, say), *_quantiles(release, asked, result, say)]
+        notes += [
+            *counted(specification, result, say),
+            *_quantiles(release, specification, result, say),
+        ]
     if frame["among_all"].any():
         notes.append(
             say("Shares are of the records with an answer, but where it says of all records.")
@@ -69,9 +72,11 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
     return {
         "heading": heading,
         "text": result.text,
-        "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end, asked.percent, say)),
+        "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end, specification.percent, say)),
         "left": max(frame.height - _MOST_ROWS, 0),
-        "end": say.number(f"{float(f'{100 * end:.2g}'):g} %" if asked.percent else f"{end:.2g}"),
+        "end": say.number(
+            f"{float(f'{100 * end:.2g}'):g} %" if specification.percent else f"{end:.2g}"
+        ),
         "grouped": any(group is not None for group in groups),
         "notes": [*notes, *filter(None, remarks.values())],
         "remarks": [note for note, translation in remarks.items() if not translation],
@@ -82,12 +87,12 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
 
 def _estimated(report: Report, number: int) -> pl.DataFrame:
     """The estimates of a result, from the posterior of all results where that is asked for."""
-    asked, result = report.specification, report.specification.results[number]
+    specification, result = report.specification, report.specification.results[number]
     release: Any = report.survey.releases[number]
     frame = release.estimates(LEVEL)
     if not hasattr(release, "mechanism"):  # of discovered categories
         return frame.with_columns(among_all=False)
-    if asked.joint:
+    if specification.joint:
         whole: Any = report.survey.posterior
         merged = not hasattr(whole, "marginal")
         posteriors = [whole[result.heading] if merged else whole.marginal(*result.columns)]
@@ -95,9 +100,9 @@ def _estimated(report: Report, number: int) -> pl.DataFrame:
         posteriors = list(release.pooled().values())
     else:
         releases = release.values() if hasattr(release, "grouped_by") else [release]
-        posteriors = [one.posterior for one in releases]
-    answered = asked.among == "answered" and release.nulls[:1] != (None,)
-    return frame.with_columns(pl.concat([_shares(one, answered) for one in posteriors]))
+        posteriors = [release.posterior for release in releases]
+    answered = specification.among == "answered" and release.nulls[:1] != (None,)
+    return frame.with_columns(pl.concat([_shares(posterior, answered) for posterior in posteriors]))
 
 
 def _shares(posterior: Any, answered: bool) -> pl.DataFrame:
@@ -109,21 +114,23 @@ def _shares(posterior: Any, answered: bool) -> pl.DataFrame:
     if not (answered and any(others) and others.count(False) > 1):
         return shares.with_columns(among_all=False)
     answers = [
-        label for label, other in zip(posterior.categories, others, strict=True) if not other
+        label for label, is_other in zip(posterior.categories, others, strict=True) if not is_other
     ]
     among = posterior.given(answers).to_frame(LEVEL).select("mean", "lower", "upper").iter_rows()
     rows = [
-        (*(row if other else next(among)), other)
-        for row, other in zip(shares.iter_rows(), others, strict=True)
+        (*(row if is_other else next(among)), is_other)
+        for row, is_other in zip(shares.iter_rows(), others, strict=True)
     ]
     return pl.DataFrame(rows, ["mean", "lower", "upper", "among_all"], orient="row")
 
 
-def _quantiles(release: Any, asked: Specification, result: Result, say: Language) -> Iterator[str]:
+def _quantiles(
+    release: Any, specification: Specification, result: Result, say: Language
+) -> Iterator[str]:
     """The quartiles of one column whose categories are in order."""
     if not result.ordered or len(result.columns) > 1 or result.by is not None or result.merge:
         return
-    column = asked.columns[result.columns[0]]
+    column = specification.columns[result.columns[0]]
     quantiles = release.posterior.quantiles(list(_QUARTILES))
     for level, quantile in quantiles.items():
         lower, upper = (named(column, end, say) for end in quantile.interval(LEVEL))
@@ -154,11 +161,11 @@ def _rows(
     narrowest = min((frame["upper"] - frame["lower"]).to_list(), default=1.0)
     decimals = min(max(2, 1 - math.floor(math.log10(max(narrowest, 1e-4)))), 4)
     scale, places, unit = (100, decimals - 2, " %") if percent else (1, decimals, "")
-    for row, name, group in zip(frame.iter_rows(named=True), names, groups, strict=False):
+    for row, label, group in zip(frame.iter_rows(named=True), names, groups, strict=False):
         mean, lower, upper = (row[number] for number in ("mean", "lower", "upper"))
         yield {
             "group": group,
-            "name": name,
+            "name": label,
             "count": row["count"],
             "among_all": row["among_all"],
             "mean": say.number(f"{scale * mean:.{places}f}{unit}"),
@@ -173,7 +180,7 @@ def _rows(
         }
 
 
-def _name(columns: list[Column], result: Result, label: Any, say: Language) -> str:
+def _label(columns: list[Column], result: Result, label: Any, say: Language) -> str:
     """Name of a category in the report, or of a cell of a table."""
     if result.merge is not None or not isinstance(label, tuple):
         return str(label) if result.merge is not None else named(columns[0], label, say)
@@ -191,22 +198,25 @@ def _printable(label: str | None, say: Language) -> str:
 def _loss(released: Any, say: Language) -> dict[str, str]:
     """The loss of a release, or of all together, as text."""
     loss = released.loss
-    return {name: say.number(at_most(getattr(loss, name))) for name in ("epsilon", "rho", "delta")}
+    return {
+        measure: say.number(at_most(getattr(loss, measure)))
+        for measure in ("epsilon", "rho", "delta")
+    }
 
 
 def promise(report: Report, say: Language) -> dict[str, Any]:
     """The promise in words: the `outcome` that e^ε bounds, or the ε that ρ implies with a δ, and
     the `bound` of the loss, with the data sets between which it holds.
     """
-    asked, first, loss = report.specification, report.survey.releases[0], report.survey.loss
+    specification, first, loss = report.specification, report.survey.releases[0], report.survey.loss
     text, is_concentrated = _loss(report.survey, say), first.guarantee.is_concentrated
     symbol = "ρ" if is_concentrated else "ε"
     stated = f"{symbol} = {text['rho' if is_concentrated else 'epsilon']}"
     times = Markup("e<sup>ε</sup>")
-    rest = say(", plus δ") if loss.delta or is_concentrated else ""
+    addition = say(", plus δ") if loss.delta or is_concentrated else ""
     if is_concentrated:
         epsilon = at_most(loss.rho + 2 * math.sqrt(loss.rho * math.log(1 / DELTA)))
-        rest += say.number(f" (ε = {epsilon}, δ = {at_most(loss.delta + DELTA)})")
+        addition += say.number(f" (ε = {epsilon}, δ = {at_most(loss.delta + DELTA)})")
     elif loss.epsilon < math.log(1e12):  # else it says nothing
         times += f" = {say.number(at_most(math.exp(loss.epsilon)))}"
     outcome = (
@@ -225,14 +235,15 @@ def promise(report: Report, say: Language) -> dict[str, Any]:
     )
     between = first.sheet(LEVEL, wait=False).notes[0].partition("differ by ")[2]
     change, _, size = between.partition(". ")
-    unit = say(asked.privacy.unit) if asked.privacy.unit in say.sentences else asked.privacy.unit
-    loss_text = f"{stated}, δ = {text['delta']}" if loss.delta else stated
-    parts = [say(bound, loss=loss_text, change=say.note(change) or change)]
+    unit = specification.privacy.unit
+    unit = say(unit) if unit in say.sentences else unit
+    stated += f", δ = {text['delta']}" if loss.delta else ""
+    promised = say(bound, loss=stated, change=say.note(change) or change)
     return {
-        "loss": loss_text,
+        "loss": stated,
         "unit": unit,
         "symbol": symbol,
-        "outcome": say(outcome, unit=unit, times=times, rest=rest),
-        "bound": Markup(" ").join([*parts, say.note(size) or size]),
+        "outcome": say(outcome, unit=unit, times=times, rest=addition),
+        "bound": Markup(" ").join([promised, say.note(size) or size]),
         "is_concentrated": is_concentrated,
     }

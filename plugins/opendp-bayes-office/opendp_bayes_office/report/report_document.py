@@ -78,21 +78,23 @@ class Report:
     def from_json(cls, text: str | bytes) -> "Report":
         """Read a report written by `to_json`; `ValueError` for anything else."""
         document = decoded(_Document, text, NAME, VERSION)
-        asked = document.specification
-        check(asked)
-        if len(document.releases) != len(asked.results):
+        specification = document.specification
+        check(specification)
+        if len(document.releases) != len(specification.results):
             raise ValueError("releases: must be one for each of the results.")
         releases = tuple(result_from_json(bytes(release)) for release in document.releases)
-        for result, release in zip(asked.results, releases, strict=True):
+        for result, release in zip(specification.results, releases, strict=True):
             size = release.guarantee.size
-            if size != asked.privacy.size or hasattr(release, "grouped_by") != bool(result.by):
+            if size != specification.privacy.size or hasattr(release, "grouped_by") != bool(
+                result.by
+            ):
                 raise ValueError(
                     f"releases: the one for {result.heading!r} is not of this specification, or one"
                     " of them was changed."
                 )
-        headings = tuple(result.heading for result in asked.results)
-        columns = tuple(tuple(result.columns) for result in asked.results)
-        return cls(asked, Survey(headings, releases, columns), document.software)
+        headings = tuple(result.heading for result in specification.results)
+        columns = tuple(tuple(result.columns) for result in specification.results)
+        return cls(specification, Survey(headings, releases, columns), document.software)
 
 
 def _implied(survey: Survey, title: str) -> Specification:
@@ -103,9 +105,11 @@ def _implied(survey: Survey, title: str) -> Specification:
     results = []
     for heading, release in survey.items():
         names = []
-        for at, unknown in enumerate(getattr(release, "unknown", ())):
-            values = [one[at] if isinstance(one, tuple) else one for one in release.categories]
-            names.append(f"{heading}, column {at + 1}")
+        for position, unknown in enumerate(getattr(release, "unknown", ())):
+            values = [
+                cell[position] if isinstance(cell, tuple) else cell for cell in release.categories
+            ]
+            names.append(f"{heading}, column {position + 1}")
             columns[names[-1]] = Column(categories=[as_text(v) for v in values if v != unknown])
         results.append(Result(column=names, title=heading))
     return Specification(title=title, privacy=Privacy(), columns=columns, results=results)

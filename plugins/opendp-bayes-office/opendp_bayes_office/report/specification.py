@@ -19,7 +19,6 @@ _Positive = Annotated[float, msgspec.Meta(gt=0)]
 Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Number = Annotated[int, msgspec.Meta(ge=1, le=int(LARGEST_CONCENTRATION))]
 Rows = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
-_Several = Annotated[int, msgspec.Meta(ge=2)]
 Values = Annotated[list[Value], msgspec.Meta(min_length=1)]
 #: In place of the categories: those that private counts show.
 DISCOVER: Literal["discover"] = "discover"
@@ -153,7 +152,7 @@ class Result(Part, frozen=True, kw_only=True):
         ),
     ] = None
     merge: Annotated[
-        _Several | dict[str, list[Value | list[Value]]] | None,
+        Annotated[int, msgspec.Meta(ge=2)] | dict[str, list[Value | list[Value]]] | None,
         says(
             "Count merged categories: a list of categories for each new label; or so many"
             " neighbours together."

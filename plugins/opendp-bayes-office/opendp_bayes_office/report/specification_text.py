@@ -70,11 +70,11 @@ def specification_of(document: Any, *, owner: OwnerFile | None = None) -> Specif
     FieldError
         That says which field, and what it must be.
     """
-    asked: Specification = _converted(document, Specification, Column)
+    specification: Specification = _converted(document, Specification, Column)
     if owner is not None:
-        asked = _converted(answered(document, owner), Specification, Column)
-    check(asked)
-    return asked
+        specification = _converted(answered(document, owner), Specification, Column)
+    check(specification)
+    return specification
 
 
 def read_owner_file(text: str) -> OwnerFile:
@@ -100,7 +100,7 @@ def _parsed(text: str) -> Any:
             return json.loads(text, object_pairs_hook=once)
         except ValueError as error:
             raise SpecificationError(f"is not JSON: {error}") from None
-    if any(part.count(".") > _MOST_DOTS for part in _BETWEEN_NAMES.split(text)):
+    if any(piece.count(".") > _MOST_DOTS for piece in _BETWEEN_NAMES.split(text)):
         raise RecursionError
     try:
         return tomllib.loads(text)
@@ -119,27 +119,31 @@ def _check_texts(value: Any) -> None:
     if isinstance(value, dict):
         value = [*value, *value.values()]
     if isinstance(value, list):
-        for part in value:
-            _check_texts(part)
+        for item in value:
+            _check_texts(item)
 
 
-def _converted(document: Any, of: type[Any], of_column: type[Any]) -> Any:
+def _converted(document: Any, kind: type[Any], kind_of_column: type[Any]) -> Any:
     """The document, column by column first, since msgspec names no key of a mapping."""
     columns = document.get("columns")
-    for name, column in columns.items() if isinstance(columns, dict) else ():
-        _convert(column, of_column, ("columns", name))
-    return _convert(document, of)
+    for column, table in columns.items() if isinstance(columns, dict) else ():
+        _convert(table, kind_of_column, ("columns", column))
+    return _convert(document, kind)
 
 
-def _convert(document: Any, of: type[Any], above: tuple[str, ...] = ()) -> Any:
+def _convert(document: Any, kind: type[Any], above: tuple[str, ...] = ()) -> Any:
     try:
-        return msgspec.convert(document, of)
+        return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$")
-    steps = [name or int(number) for name, number in _STEP.findall(where.rstrip("`"))]
+    steps = [step or int(number) for step, number in _STEP.findall(where.rstrip("`"))]
     path = (*above, *steps)
     if field := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", what):
-        names = [one.name for kind in _types(of, steps) for one in getattr(kind, "fields", ())]
+        names = [
+            known_field.name
+            for member in _types(kind, steps)
+            for known_field in getattr(member, "fields", ())
+        ]
         raise FieldError(
             (*path, field[2]),
             f"is not a field; must be one of {', '.join(names)}.{meant(field[2], names)}"
@@ -149,14 +153,14 @@ def _convert(document: Any, of: type[Any], above: tuple[str, ...] = ()) -> Any:
     expected = what.partition(", got ")[0].removeprefix("Expected ").replace(".0", "")
     must = re.sub("`(.*?)`", _in_words, expected)
     if what.startswith("Invalid enum value"):
-        must = " or ".join(chain.from_iterable(map(_choices, _types(of, steps))))
+        must = " or ".join(chain.from_iterable(map(_choices, _types(kind, steps))))
     advice = "; write [[results]] in TOML" if path == ("results",) else ""
     raise FieldError(path, f"={reduce(getitem, steps, document)!r}: must be {must}{advice}.")
 
 
 def _in_words(types: re.Match[str]) -> str:
     names = types[1].split(" | ")
-    return " or ".join(words for name, words in _TYPES.items() if name in names)
+    return " or ".join(words for word, words in _TYPES.items() if word in names)
 
 
 def _choices(kind: Any) -> list[str]:
@@ -168,9 +172,9 @@ def _choices(kind: Any) -> list[str]:
     )
 
 
-def _types(of: Any, steps: Sequence[str | int]) -> list[Any]:
+def _types(root: Any, steps: Sequence[str | int]) -> list[Any]:
     """The types that a field may have, by the steps to it, but for none."""
-    kinds = _members(type_info(of))
+    kinds = _members(type_info(root))
     for step in steps:
         inner = [
             field.type

@@ -26,17 +26,17 @@ def counted(specification: Specification, result: Result, say: Language) -> Iter
     """Yield a sentence for each column of a result on where records are counted that have no value
     in it, or one that is no category.
     """
-    for name in result.used:
-        column = specification.columns[name]
-        without, other = column.counted_nulls, column.counted_unknown
-        is_group = name == result.by
+    for column in result.used:
+        stated = specification.columns[column]
+        without, unlisted = stated.counted_nulls, stated.counted_unknown
+        is_group = column == result.by
         left = say("in no group") if is_group else say("left out")
-        labels = [without, None if is_group and column.unknown is None else other]
+        labels = [without, None if is_group and stated.unknown is None else unlisted]
         places = [
             left
             if label is None
-            else say("counted as “%(label)s”", label=named(column, label, say))
-            for label in labels[: 1 if column.listed is None else 2]
+            else say("counted as “%(label)s”", label=named(stated, label, say))
+            for label in labels[: 1 if stated.listed is None else 2]
         ]
         sentence = (
             "In %(column)s, records without a value are %(without)s."
@@ -44,13 +44,13 @@ def counted(specification: Specification, result: Result, say: Language) -> Iter
             else "In %(column)s, records without a value are %(without)s, those with any value not"
             " listed are %(other)s."
         )
-        yield say(sentence, column=name, without=places[0], other=places[-1])
+        yield say(sentence, column=column, without=places[0], other=places[-1])
 
 
 def methods(report: Report, level: float, say: Language) -> str:
     """A paragraph for a publication."""
-    asked, releases = report.specification, report.survey.releases
-    versions = ", ".join(f"{name} {version}" for name, version in report.software.items())
+    specification, releases = report.specification, report.survey.releases
+    versions = ", ".join(f"{package} {version}" for package, version in report.software.items())
     released = (
         "The results were released under zero-concentrated differential privacy with %(software)s;"
         " bounds of the privacy loss are certified and rounded up."
@@ -66,15 +66,15 @@ def methods(report: Report, level: float, say: Language) -> str:
             level=f"{100 * level:.6g} %",
         ),
     ]
-    if asked.joint:
+    if specification.joint:
         sentences.append(
             say(
                 "All results were estimated together, as tables of the same records, with a prior"
                 " whose concentration was learned."
             )
         )
-    if any(result.pooled for result in asked.results):
+    if any(result.pooled for result in specification.results):
         sentences.append(
             say("Groups were estimated together, drawn towards each other where alike.")
         )
-    return Markup(" ").join((*sentences, *asked.sentences(dict(asked.columns))))
+    return Markup(" ").join((*sentences, *specification.sentences(dict(specification.columns))))
