@@ -9,6 +9,7 @@ import polars as pl
 import opendp_bayes as ob
 from opendp_bayes.unlisted import Discovery, GaussianThreshold, OptimalThreshold
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
+from tests.helpers.contexts import plain_context
 
 EHD = ob.mechanisms.HellingerExponential(0.5)
 PURE, APPROX = dp.max_divergence(), dp.approximate(dp.max_divergence())
@@ -234,12 +235,7 @@ CONSTRUCTORS = [
 
 
 def query(budget: float = 1.0, delta: float | None = None, **unit: int) -> Any:
-    context = dp.Context.compositor(
-        data=FRAME,
-        privacy_unit=dp.unit_of(**(unit or {"changes": 1})),
-        privacy_loss=dp.loss_of(epsilon=budget, delta=delta),
-        split_evenly_over=1,
-    )
+    context = plain_context(FRAME, unit or {"changes": 1}, {"epsilon": budget, "delta": delta})
     return context.query()
 
 

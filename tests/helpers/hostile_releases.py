@@ -19,6 +19,7 @@ import opendp.prelude as dp
 import polars as pl
 
 import opendp_bayes as ob
+from tests.helpers.contexts import checked_context
 
 #: Text that no output may hold but the file.
 MARKED = "zzmarked"
@@ -84,11 +85,7 @@ def context(measure: str, **more: Any) -> Any:
         "approximate": {"epsilon": 1.0, "delta": 1e-6},
         "concentrated": {"rho": 0.2, "delta": 1e-6},
     }[measure]
-    return ob.context(
-        frame().lazy(),
-        privacy_unit=dp.unit_of(**more or {"contributions": 1}),
-        privacy_loss=dp.loss_of(**loss),
-    ).query(**loss)
+    return checked_context(frame().lazy(), more or {"contributions": 1}, loss, None).query(**loss)
 
 
 def releases() -> dict[str, Any]:

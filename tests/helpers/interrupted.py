@@ -10,11 +10,11 @@ import sys
 import time
 
 import polars as pl
-from opendp.context import Context, loss_of, unit_of
 from opendp.mod import enable_features
 
 import opendp_bayes as ob
 from opendp_bayes.queries.posterior_query import PosteriorQuery
+from tests.helpers.contexts import plain_context
 
 VOTES = ["a", "b", "c", "d"] * 5000
 FAR = 1000.0  # seconds
@@ -46,12 +46,7 @@ def main(number: int) -> None:
         ob.LaplaceParameters(4.0, "floored", "private"),
     )
     with ob.on_disk(pl.DataFrame({"vote": VOTES})) as scan:
-        context = Context.compositor(
-            data=scan,
-            privacy_unit=unit_of(contributions=1),
-            privacy_loss=loss_of(epsilon=float(number)),
-            split_evenly_over=number,
-        )
+        context = plain_context(scan, loss={"epsilon": float(number)}, parts=number)
         spent = 0
         for i in range(number):
             query = ob.posterior(

@@ -8,7 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
@@ -17,6 +16,7 @@ import opendp_bayes_smoothed as obs
 from opendp_bayes.accounting import calibration, losses
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers.command_line import run
+from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
 
 FRAME = pl.LazyFrame({"vote": pl.Series(["a"] * 7 + ["b"] * 3, dtype=pl.Enum(["a", "b"]))})
@@ -47,12 +47,7 @@ REMEDIES = (
 def asked(mechanism: Any, budget: dict[str, float], **options: Any) -> ob.Release:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        analysis = dp.Context.compositor(
-            data=FRAME,
-            privacy_unit=dp.unit_of(changes=1),
-            privacy_loss=dp.loss_of(**budget),
-            split_evenly_over=1,
-        )
+        analysis = plain_context(FRAME, {"changes": 1}, budget)
         return ob.posterior(
             analysis.query(), "vote", size=SIZE, nulls="a", mechanism=mechanism, **options
         ).release()
@@ -94,12 +89,7 @@ def test_noise_on_a_sample_spends_its_delta(rate: float) -> None:
 
 def test_what_will_have_no_posterior_is_refused_before_it_is_paid() -> None:
     """Noise on a sample has no list of outcomes; nothing is debited, and another is answered."""
-    analysis = dp.Context.compositor(
-        data=FRAME,
-        privacy_unit=dp.unit_of(changes=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    analysis = plain_context(FRAME, {"changes": 1})
     settled: Any = {"size": SIZE, "nulls": "a"}
     noisy = obs.NoisySamplingHistogram(5.0)
     with pytest.raises(ValueError, match=r"cannot be enumerated.*no posterior"):

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.results.release import Release
 from opendp_bayes.surveys.survey import Survey
+from tests.helpers.contexts import plain_context
 
 VOTES, AGES = ["yes", "no"], ["young", "old"]
 VOTE: dict[str, Any] = {"column": "vote", "categories": VOTES, "nulls": "no", "unknown": "no"}
@@ -28,12 +28,7 @@ def asked() -> Callable[..., Any]:
     frame = pl.LazyFrame(
         {"vote": ["yes"] * 200 + ["no"] * 100, "age": ["young", "old", "old"] * 100}
     )
-    context = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=20.0),
-        split_evenly_over=4,
-    )
+    context = plain_context(frame, loss={"epsilon": 20.0}, parts=4)
     return context.query
 
 

@@ -33,6 +33,7 @@ from opendp_bayes.unlisted.thresholds import (
     OptimalThreshold,
 )
 from tests.helpers import joint_laws, oracles
+from tests.helpers.contexts import checked_context
 from tests.helpers.joint_laws import Drawn, faults, law_of_noise, ranked
 from tests.helpers.sweeps import some_of
 
@@ -72,10 +73,8 @@ def true_count(labels: Mapping[str, Any]) -> int:
 @cache
 def query(**loss: float) -> Any:
     """Of a Context with more queries than are asked."""
-    context = ob.context(
-        frame().lazy(),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(**{name: 400.0 * of for name, of in loss.items()}),
+    context = checked_context(
+        frame().lazy(), loss={name: 400.0 * of for name, of in loss.items()}, parts=None
     )
     return lambda: context.query(**loss)
 

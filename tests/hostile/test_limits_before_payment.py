@@ -21,6 +21,7 @@ import opendp_bayes as ob
 from opendp_bayes.queries.bound_query import BoundQuery
 from opendp_bayes_template import HammingExponential
 from tests.helpers.command_line import run
+from tests.helpers.contexts import plain_context
 
 PACKAGE = Path(opendp_bayes.__file__).parent
 #: Where the files of each part of inference are named from, those of the slices too.
@@ -328,11 +329,8 @@ def test_groups_have_no_posterior_together() -> None:
 
 def test_a_share_that_leaves_a_table_no_posterior_is_refused() -> None:
     types = {"c": pl.Enum(["c0", "c1"]), "by": pl.Enum(["n", "e", "s"])}
-    context = dp.Context.compositor(
-        data=pl.LazyFrame({"c": ["c0"] * 944, "by": ["n"] * 944}, schema=types),
-        privacy_unit=dp.unit_of(changes=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
+    context = plain_context(
+        pl.LazyFrame({"c": ["c0"] * 944, "by": ["n"] * 944}, schema=types), {"changes": 1}
     )
     own = {"size": 944, "mechanism": "laplace_parameters"}
     nulls = {"c": "c0", "by": "n"}

@@ -17,6 +17,7 @@ from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import MOST_RESULTS
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
+from tests.helpers.contexts import plain_context
 from tests.helpers.releases import guarantee
 
 MANY = 30_000
@@ -126,11 +127,8 @@ def test_pictures_draw_the_first(pictures: None) -> None:
 
 
 def context(**columns: pl.Series) -> dp.Context:
-    return dp.Context.compositor(
-        data=pl.LazyFrame(columns or {"v": pl.Series(["a", "b"]), "w": pl.Series(["a", "b"])}),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
+    return plain_context(
+        pl.LazyFrame(columns or {"v": pl.Series(["a", "b"]), "w": pl.Series(["a", "b"])})
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import opendp_bayes as ob
 from tests.helpers.command_line import run
+from tests.helpers.contexts import checked_context
 from tests.helpers.sweeps import some_of
 
 EXACT = 1e5
@@ -23,12 +24,7 @@ def frame_of(name: str, kind: Any = pl.String) -> pl.DataFrame:
 
 
 def query(frame: Any, **unit: Any) -> Any:
-    context = ob.context(
-        frame,
-        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
-        privacy_loss=dp.loss_of(epsilon=EXACT),
-        split_evenly_over=1,
-    )
+    context = checked_context(frame, unit or {"contributions": 1}, {"epsilon": EXACT})
     return context.query()
 
 
@@ -155,12 +151,7 @@ def test_a_name_that_is_nearly_right_is_said_to_be_so(tmp_path, kind, given, nea
         assert "'vote'" not in message
     else:
         assert "must be one of 'vote', 'x'" in message
-    context = ob.context(
-        path,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    context = checked_context(path)
     with pytest.raises(ValueError, match="not a column of the") as caught:
         ob.posterior(context.query(), given, categories=["a", "b"], nulls="a", unknown="b")
     assert ("There is a similar name; check capitals and blanks." in str(caught.value)) == near

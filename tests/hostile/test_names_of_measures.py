@@ -18,6 +18,7 @@ import opendp_bayes_smoothed as obs
 from opendp_bayes.display.wording import in_words, stated_loss
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted.budget import as_entry, name_of, unit_in_words
+from tests.helpers.contexts import plain_context
 from tests.helpers.releases import guarantee
 
 LOSSES: dict[str, dict[str, float]] = {
@@ -53,11 +54,8 @@ def _renamed() -> Iterator[None]:
 
 
 def released(loss: dict[str, float]) -> ob.Release:
-    context = dp.Context.compositor(
-        data=pl.LazyFrame({"v": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"]))}),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(**loss),
-        split_evenly_over=1,
+    context = plain_context(
+        pl.LazyFrame({"v": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"]))}), loss=loss
     )
     release: ob.Release = ob.posterior(context.query(), "v", nulls="a").release()
     return release

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
@@ -19,6 +18,7 @@ from opendp_bayes.trusted import plan_validation
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
+from tests.helpers.contexts import plain_context
 from tests.helpers.releases import guarantee
 
 #: Deeper than any interpreter follows; Python 3.14 goes by the size of its stack, others to 1000.
@@ -146,12 +146,7 @@ def test_the_commands_say_so_too(command: str, tmp_path: Path) -> None:
 
 def deep_query(depth: int, kind: str) -> Any:
     frame = pl.LazyFrame({"v": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])), "i": [1, 2]})
-    query = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    ).query()
+    query = plain_context(frame).query()
     if kind == "steps":
         for _ in range(depth):
             query = query.with_columns(pl.col("i") + 1)

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.truncation import Truncation
 from opendp_bayes.unlisted.trusted import keys
+from tests.helpers.contexts import checked_context
 from tests.helpers.plans_at_ends import VALUES, column
 
 C = pl.col
@@ -150,11 +150,7 @@ def asked(which: str, plan: Any, **of: Any) -> Any:
         "before": lambda: ROWS.with_columns(n=(C("name") == "Ada") & (C("sick") == "yes")),
     }
     if which not in CONTEXTS:
-        CONTEXTS[which] = ob.context(
-            frames[which](),
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(epsilon=100.0),
-        )
+        CONTEXTS[which] = checked_context(frames[which](), loss={"epsilon": 100.0}, parts=None)
     others = {"nulls": ob.DROP, "unknown": ob.DROP}
     return ob.posterior(plan(CONTEXTS[which].query(epsilon=0.1)), "n", **others, **of)
 

@@ -4,12 +4,12 @@ they count, and what is refused.
 
 from collections import Counter
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
+from tests.helpers.contexts import plain_context
 
 CODES = ["A01"] * 400 + ["B02"] * 300 + ["C03"] * 200 + [f"rare {n}" for n in range(100)]
 TOWNS = [["here", "there"][n % 2] for n in range(len(CODES))]
@@ -27,12 +27,7 @@ def context(loss="epsilon", rows=1, **unit):
         "town": TOWNS,
         "vote": VOTES,
     }
-    return dp.Context.compositor(
-        data=pl.LazyFrame(data),
-        privacy_unit=dp.unit_of(**({"contributions": 1} | unit)),
-        privacy_loss=dp.loss_of(**LOSSES[loss]),
-        split_evenly_over=1,
-    )
+    return plain_context(pl.LazyFrame(data), {"contributions": 1} | unit, LOSSES[loss])
 
 
 def questions(query, **of_code):

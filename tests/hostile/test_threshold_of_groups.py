@@ -8,6 +8,7 @@ import opendp.prelude as dp
 import polars as pl
 import pytest
 
+from tests.helpers.contexts import plain_context
 from tests.helpers.sources import ROOT
 
 KEYS = [str(number) for number in range(30_000)]
@@ -18,12 +19,7 @@ FAR = 6
 
 def released(loss: dict[str, float]) -> tuple[float, int]:
     """The stated δ of a count by key, and how many keys of one record are in the release."""
-    context = dp.Context.compositor(
-        data=pl.LazyFrame({"k": KEYS}),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(**loss),
-        split_evenly_over=1,
-    )
+    context = plain_context(pl.LazyFrame({"k": KEYS}), loss=loss)
     query = context.query().group_by("k").agg(dp.len())
     return query.resolve().map(1)[1], query.release().collect().height
 

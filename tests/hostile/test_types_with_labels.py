@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes_office.commands.app import app
+from tests.helpers.contexts import checked_context
 
 duckdb = pytest.importorskip("duckdb")
 engines = pytest.importorskip("opendp_bayes_engines")
@@ -196,12 +197,7 @@ def frame(path: Any) -> pl.LazyFrame:
 
 
 def test_the_summary_notes_an_enum_of_a_file(tmp_path: Any) -> None:
-    query = ob.context(
-        frame(tmp_path / "rows.parquet"),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    ).query()
+    query = checked_context(frame(tmp_path / "rows.parquet")).query()
     both = {"categories": {"town": ["x"]}, **BUCKETS}
     survey = ob.survey(
         query, {"a": {"column": "vote", "nulls": "none"}, "b": {"column": "vote", **VOTE}}
@@ -228,12 +224,7 @@ def test_the_summary_notes_an_enum_of_a_file(tmp_path: Any) -> None:
 
 
 def test_the_summary_notes_no_boolean(tmp_path: Any) -> None:
-    query = ob.context(
-        frame(tmp_path / "rows.parquet"),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    ).query()
+    query = checked_context(frame(tmp_path / "rows.parquet")).query()
     asked = ob.posterior(query, "sure", nulls=True)
     assert asked.summarize()["categories"].item() == "of its type"
 

@@ -15,6 +15,7 @@ from opendp_bayes.mechanisms.laws import SimplexNoise
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted.spaces import PosteriorSpace
+from tests.helpers.contexts import plain_context
 
 PRIOR = (1.0, 0.5, 2.0)
 
@@ -105,12 +106,7 @@ def test_a_measurement_asks_for_its_law_once(laws: list[Any]) -> None:
 
 def test_a_query_asks_for_the_law_of_every_scale_that_it_tries_once(laws: list[Any]) -> None:
     frame = pl.LazyFrame({"v": ["a", "b", "c"] * 9}, schema={"v": pl.Enum(["a", "b", "c"])})
-    context = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(changes=2),
-        privacy_loss=dp.loss_of(epsilon=0.83),
-        split_evenly_over=1,
-    )
+    context = plain_context(frame, {"changes": 2}, {"epsilon": 0.83})
     query = ob.posterior(context.query(), "v", size=27, nulls="a", mechanism="knorm_parameters")
     query.summarize()
     release = query.release()

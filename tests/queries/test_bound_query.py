@@ -17,6 +17,7 @@ from opendp_bayes.queries.bound_query import ask
 from opendp_bayes.queries.cells_of import cells_of
 from opendp_bayes.queries.question import Countable, Variable
 from opendp_bayes.trusted.queryable_proxy import submitted
+from tests.helpers.contexts import plain_context
 from tests.helpers.kinds import kinds_in
 from tests.helpers.sweeps import some_of
 
@@ -110,12 +111,7 @@ def test_a_survey_of_a_query_of_another_kind_is_one_debit():
 
 def test_a_query_that_cannot_discover_refuses_a_question_of_another():
     frame = pl.LazyFrame({"vote": ["yes", "no"]})
-    other = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-6),
-        split_evenly_over=1,
-    )
+    other = plain_context(frame, loss={"epsilon": 1.0, "delta": 1e-6})
     asked = {"a": {"column": "vote", **LABELS}}
     asked["b"] = ob.discover(other.query(), "vote", nulls=ob.DROP)
     with pytest.raises(ValueError, match=r"questions\['b'\]: query: is of another Context"):
@@ -150,12 +146,7 @@ def test_what_cannot_count_is_refused():
 def test_several_questions_are_one_composition(measure):
     """Each within its share; the composition is one entry of the Context, and costs their sum."""
     frame = pl.LazyFrame({"vote": VOTES, "region": REGIONS})
-    context = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=2),
-        privacy_loss=dp.loss_of(**{measure: 1.0}),
-        split_evenly_over=1,
-    )
+    context = plain_context(frame, {"contributions": 2}, {measure: 1.0})
     query = context.query()
     asked = [
         ask(query, Question((Variable("vote", ["yes", "no"], "none", "none"),))),

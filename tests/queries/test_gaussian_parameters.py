@@ -16,6 +16,7 @@ from opendp_bayes.trusted import measurements as drawing
 from opendp_bayes.trusted.measurements import drawer
 from opendp_bayes.trusted.spaces import PosteriorSpace
 from tests.helpers import oracles
+from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -117,12 +118,7 @@ FRAME = pl.LazyFrame({"vote": ["a", "b", "b"] * 100}, schema={"vote": pl.Enum(["
 )
 def test_by_name_in_a_context(unit: Any, budget: Any) -> None:
     """The whole budget is used, and no more."""
-    context = dp.Context.compositor(
-        data=FRAME,
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(**budget),
-        split_evenly_over=1,
-    )
+    context = plain_context(FRAME, unit, budget)
     public = {"size": 300} if "changes" in unit else {}
     release = ob.posterior(
         context.query(), "vote", mechanism="gaussian_parameters", nulls="a", **public
@@ -136,12 +132,7 @@ def test_by_name_in_a_context(unit: Any, budget: Any) -> None:
 
 
 def test_by_name_under_a_pure_budget_it_is_refused() -> None:
-    context = dp.Context.compositor(
-        data=FRAME,
-        privacy_unit=dp.unit_of(changes=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    context = plain_context(FRAME, {"changes": 1})
     with pytest.raises(ValueError, match=r"no ε without δ.* or rho"):
         ob.posterior(
             context.query(), "vote", mechanism="gaussian_parameters", nulls="a", size=300

@@ -20,6 +20,7 @@ from scipy.special import logsumexp
 import opendp_bayes as ob
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.spaces import PosteriorSpace
+from tests.helpers.contexts import plain_context
 from tests.helpers.oracles import discrete_laplace_cell, laplace_law, rejects
 from tests.helpers.sweeps import some_of
 
@@ -325,11 +326,8 @@ EXACT = {"epsilon": 400.0}  # the noise on 10 records differs from 0 with probab
 
 def context(unit=None, loss=None, **arguments):
     arguments = arguments or {"split_evenly_over": 2}
-    return dp.Context.compositor(
-        data=DATA,
-        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
-        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
-        **arguments,
+    return plain_context(
+        DATA, unit or {"contributions": 1}, loss or {"epsilon": 1.0}, None, **arguments
     )
 
 
@@ -771,12 +769,7 @@ def test_gaussian_noise_per_group_under_rho(mechanism):
 def test_groups_say_which_columns_were_counted(column: Any) -> None:
     names = [column] if isinstance(column, str) else column
     frame = pl.LazyFrame({"region": ["n"], "vote": ["a"], "age": ["1"]})
-    query = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    ).query()
+    query = plain_context(frame).query()
     asked = ob.posterior(
         query,
         column,

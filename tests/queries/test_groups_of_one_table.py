@@ -16,6 +16,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import brute_force_of_groups as brute
+from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
 
 PURE, CHANGE_ONE = dp.max_divergence(), dp.change_one_distance()
@@ -100,12 +101,7 @@ def test_one_draw_over_all_cells_costs_what_a_table_costs(d_in):
 
 # --- noise
 def context(unit, rows, loss=1.0):
-    return dp.Context.compositor(
-        data=frame_of(rows),
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(epsilon=loss),
-        split_evenly_over=1,
-    )
+    return plain_context(frame_of(rows), unit, {"epsilon": loss})
 
 
 def test_the_noise_of_a_cell_is_less_than_that_of_noise_on_every_count():
@@ -308,10 +304,10 @@ def test_keys_and_sizes_that_opendp_reads_for_nothing(unit):
     them the keys, and takes nothing of the budget for it.
     """
     rows = ROWS * 20
-    private = dp.Context.compositor(
-        data=frame_of(rows),
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(epsilon=1.0),
+    private = plain_context(
+        frame_of(rows),
+        unit,
+        parts=None,
         margins=[dp.polars.Margin(by=["region"], invariant="lengths")],
     )
     lengths = private.query(epsilon=0.0).group_by("region").agg(dp.len(signed=True))
@@ -331,13 +327,7 @@ def test_sizes_that_a_margin_declares(unit):
     """OpenDP's margin says that they are public; who asks says what they are."""
     rows = ROWS * 20
     margin = dp.polars.Margin(by=["region"], invariant="lengths")
-    private = dp.Context.compositor(
-        data=frame_of(rows),
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-        margins=[margin],
-    )
+    private = plain_context(frame_of(rows), unit, margins=[margin])
     query = private.query().group_by("region")
     released = ob.posterior(
         query, "vote", categories={"region": KEYS}, size=len(rows), nulls="no"

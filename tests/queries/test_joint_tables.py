@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 import opendp_bayes as ob
 from opendp_bayes.queries.cells_of import LARGEST_TABLE, check_combinations
+from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
 
 SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
@@ -235,12 +236,7 @@ def test_the_loss_of_a_table_holds_for_all_neighbours_and_is_tight(table, d_in):
 
 # --- Contexts
 def context(rows, unit, loss=400.0, parts=1):
-    return dp.Context.compositor(
-        data=frame_of(rows),
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(epsilon=loss),
-        split_evenly_over=parts,
-    )
+    return plain_context(frame_of(rows), unit, {"epsilon": loss}, parts)
 
 
 ROWS = VALUES * 3
@@ -273,12 +269,7 @@ def test_a_table_in_a_context(unit):
 def test_a_table_in_every_group_and_groups_of_several_columns():
     schema = {**SCHEMA, "sex": pl.String}
     rows = [(region, vote, sex) for region, vote in VALUES for sex in ("f", "m", None)]
-    whole = dp.Context.compositor(
-        data=frame_of(rows, schema),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=800.0),
-        split_evenly_over=2,
-    )
+    whole = plain_context(frame_of(rows, schema), loss={"epsilon": 800.0}, parts=2)
     tables = ob.posterior(
         whole.query(), COLUMNS, by="sex", categories={**VOTES, "sex": ["m", None]}, **POLICY
     ).release()

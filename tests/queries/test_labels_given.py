@@ -6,11 +6,11 @@ from enum import Enum, IntEnum
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from tests.helpers.contexts import checked_context
 
 REST = {"nulls": "none", "unknown": "other"}
 
@@ -26,12 +26,7 @@ class Code(IntEnum):
 
 
 def query(frame: pl.DataFrame) -> Any:
-    context = ob.context(
-        frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1e5),
-        split_evenly_over=1,
-    )
+    context = checked_context(frame, loss={"epsilon": 1e5})
     return context.query()
 
 

@@ -14,6 +14,7 @@ import opendp_bayes as ob
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.learned import learned_counts
 from opendp_bayes.inference.ways import is_quick
+from tests.helpers.contexts import plain_context
 
 FRAME = pl.LazyFrame(
     {"v": ["a", "b", "c", "a"] * 30, "w": ["x", "y", "y"] * 40},
@@ -23,12 +24,7 @@ BOTH = ["v", "w"]
 
 
 def query(parts=1, loss=None, **unit):
-    context = dp.Context.compositor(
-        data=FRAME,
-        privacy_unit=dp.unit_of(**(unit or {"contributions": 3})),
-        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
-        split_evenly_over=parts,
-    )
+    context = plain_context(FRAME, unit or {"contributions": 3}, loss or {"epsilon": 1.0}, parts)
     return context.query()
 
 
@@ -205,12 +201,7 @@ def test_auto_is_learned_of_ten_categories_with_noise_on_the_counts(k, options, 
     """Whoever writes the expected column reads docs/choosing.md; no data take part."""
     unit = {"changes": 1} if "size" in options else {"contributions": 1}
     frame = pl.LazyFrame({"v": ["a", "b"] * 60})
-    context = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(rho=0.5),
-        split_evenly_over=1,
-    )
+    context = plain_context(frame, unit, {"rho": 0.5})
     of = ob.posterior(
         context.query(), "v", categories=categories(k), nulls="a", unknown="b", **options
     )
@@ -221,12 +212,7 @@ def test_auto_is_learned_of_ten_categories_with_noise_on_the_counts(k, options, 
 def test_auto_counts_cells_and_gives_groups_a_number():
     other = {"categories": {"w": categories(5)}, "unknown": {"w": "a"}}
     columns, frame = ["v", "w"], FRAME.with_columns(pl.col("w").cast(pl.String))
-    context = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    context = plain_context(frame)
     table = ob.posterior(context.query(), columns, nulls={"v": "a", "w": "a"}, **other)
     assert table._bound.question.learned
     groups = ob.posterior(

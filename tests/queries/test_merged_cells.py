@@ -15,6 +15,7 @@ import opendp_bayes as ob
 from opendp_bayes.queries.categorical_counts import make_counts
 from opendp_bayes.queries.question import Question
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
+from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
 
 STATES = {"A": ["a1", "a2", "a3"], "B": ["b1", "b2"], "C": ["c1", "c2", "c3", "c4"]}
@@ -42,12 +43,7 @@ def records(size=1500, seed=0):
 
 
 def context(frame, unit=None, loss=None):
-    return dp.Context.compositor(
-        data=frame.lazy(),
-        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
-        privacy_loss=dp.loss_of(**(loss or {"epsilon": 2.0})),
-        split_evenly_over=1,
-    )
+    return plain_context(frame.lazy(), unit or {"contributions": 1}, loss or {"epsilon": 2.0})
 
 
 def nested(**arguments):

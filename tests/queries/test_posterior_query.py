@@ -17,6 +17,7 @@ import opendp_bayes as ob
 from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries.bound_query import BoundQuery
+from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
 
 Bound = dp.polars.Bound
@@ -33,11 +34,8 @@ DATA = pl.LazyFrame(
 
 
 def context(unit=None, loss=None, **arguments):
-    return dp.Context.compositor(
-        data=DATA,
-        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
-        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
-        **arguments,
+    return plain_context(
+        DATA, unit or {"contributions": 1}, loss or {"epsilon": 1.0}, None, **arguments
     )
 
 
@@ -220,12 +218,7 @@ def test_a_public_size_survives_with_columns_but_not_a_filter():
 
 def test_data_on_disk():
     with ob.on_disk(DATA) as scan:
-        whole = dp.Context.compositor(
-            data=scan,
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(**EXACT),
-            split_evenly_over=1,
-        )
+        whole = plain_context(scan, loss=EXACT)
         assert ob.posterior(whole.query(), "x", nulls="none").release().counts == (5, 3, 2, 2)
 
 
@@ -257,12 +250,7 @@ def test_a_filter_that_is_asked_too_much_refuses_everything_after():
 
 
 def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anything():
-    whole = dp.Context.compositor(
-        data=pl.concat([DATA] * 20),
-        privacy_unit=dp.unit_of(changes=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    whole = plain_context(pl.concat([DATA] * 20), {"changes": 1})
     before = whole.remaining_privacy_loss()
     query = ob.posterior(
         whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="hellinger_exponential"
@@ -460,12 +448,7 @@ def test_auto_depends_on_public_things_only(size, epsilon, kind):
         frame = pl.LazyFrame(
             {"x": ["yes"] * yes + ["no"] * (size - yes)}, schema={"x": pl.Enum(["yes", "no"])}
         )
-        whole = dp.Context.compositor(
-            data=frame,
-            privacy_unit=dp.unit_of(changes=1),
-            privacy_loss=dp.loss_of(epsilon=epsilon),
-            split_evenly_over=1,
-        )
+        whole = plain_context(frame, {"changes": 1}, {"epsilon": epsilon})
         found.append(ob.posterior(whole.query(), "x", size=size, nulls="no").release().mechanism)
     assert type(found[0]) is kind
     assert len(set(found)) == 1
@@ -679,13 +662,7 @@ UNPAID = {
 
 
 def test_only_queries_on_frames_are_taken():
-    numbers = dp.Context.compositor(
-        data=[1, 2],
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-        domain=dp.vector_domain(dp.atom_domain(T=int)),
-    )
+    numbers = plain_context([1, 2], domain=dp.vector_domain(dp.atom_domain(T=int)))
     for query, name in (
         (numbers.query(), "Query"),
         (DATA, "LazyFrame"),

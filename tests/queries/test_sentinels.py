@@ -13,6 +13,7 @@ from opendp_bayes.queries.cells_of import cells_of
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.cells import counted
 from opendp_bayes.trusted.truncation import Truncation
+from tests.helpers.contexts import plain_context
 from tests.helpers.kinds import kinds_in
 
 SCHEMA = {"vote": pl.String, "town": pl.Boolean}
@@ -67,11 +68,8 @@ def test_what_is_left_is_counted_as_a_filter_leaves_it() -> None:
 
 def context(**unit: int) -> dp.Context:
     rows = list(product(VOTES, (True, False))) * 5
-    return dp.Context.compositor(
-        data=pl.DataFrame(rows, schema=SCHEMA, orient="row").lazy(),
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(epsilon=1000.0),
-        split_evenly_over=1,
+    return plain_context(
+        pl.DataFrame(rows, schema=SCHEMA, orient="row").lazy(), unit, {"epsilon": 1000.0}
     )
 
 

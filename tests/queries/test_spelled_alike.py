@@ -4,13 +4,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes_office.commands.app import app
+from tests.helpers.contexts import checked_context
 
 COMPOSED, APART = "caf\u00e9", "cafe\u0301"
 SAID = "differ in nothing but blanks around them or the form of Unicode"
@@ -18,12 +18,7 @@ SAID = "differ in nothing but blanks around them or the form of Unicode"
 
 def asked(column: str, labels: list[str], **others: str) -> Any:
     frame = pl.LazyFrame(schema={"drink": pl.String, COMPOSED: pl.String, **others})
-    context = ob.context(
-        frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    context = checked_context(frame)
     return ob.posterior(context.query(), column, categories=labels, nulls="n", unknown="u")
 
 

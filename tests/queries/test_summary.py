@@ -11,6 +11,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.queries.bound_query import BoundQuery
+from tests.helpers.contexts import plain_context
 from tests.helpers.grouped import with_groups
 from tests.helpers.sweeps import some_of
 
@@ -28,12 +29,7 @@ TABLE = {
 
 
 def context(path: Path, unit="changes", parts=2, **loss):
-    return dp.Context.compositor(
-        data=pl.scan_parquet(path),
-        privacy_unit=dp.unit_of(**{unit: 2}),
-        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
-        split_evenly_over=parts,
-    )
+    return plain_context(pl.scan_parquet(path), {unit: 2}, loss or {"epsilon": 1.0}, parts)
 
 
 @pytest.fixture
@@ -71,12 +67,7 @@ def test_the_release_does_what_was_said(path, unit, loss):
 
 def test_where_nulls_and_other_values_are_counted_is_said():
     frame = pl.LazyFrame({"vote": ["a"], "sure": [True]})
-    query = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    ).query()
+    query = plain_context(frame).query()
     votes = {"categories": ["a", "b"], "nulls": ob.DROP, "unknown": "b"}
     row = ob.posterior(query, "vote", **votes).summarize().row(0, named=True)
     assert (row["nulls"], row["unknown"]) == ("left out", "'b'")

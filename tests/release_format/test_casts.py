@@ -6,13 +6,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.release_format.casts import CASTS, how_to_cast
 from tests.helpers.command_line import run
+from tests.helpers.contexts import checked_context
 
 #: By the name of a type, a column of it, and the label of its first value after the cast.
 COLUMNS: dict[str, tuple[pl.Series, Any]] = {
@@ -32,12 +32,7 @@ COLUMNS: dict[str, tuple[pl.Series, Any]] = {
 
 
 def query(frame: Any) -> Any:
-    context = ob.context(
-        frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1e5),
-        split_evenly_over=1,
-    )
+    context = checked_context(frame, loss={"epsilon": 1e5})
     return context.query()
 
 

@@ -26,6 +26,7 @@ from opendp_bayes.release_format.labels import (
     spare,
 )
 from opendp_bayes.results.release import GroupedRelease
+from tests.helpers.contexts import plain_context
 from tests.helpers.grouped import with_groups
 from tests.helpers.releases import guarantee
 
@@ -161,12 +162,7 @@ def test_a_bucket_of_another_type_has_cells_of_its_own():
 
 
 def query(frame, **unit):
-    return dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    ).query()
+    return plain_context(frame, unit).query()
 
 
 FRAME = pl.LazyFrame({"a": [0, 1], "b": [0, 1], "vote": ["yes", "no"]})

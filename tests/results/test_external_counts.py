@@ -25,6 +25,7 @@ from opendp_bayes.mechanisms.integer_noise import (
     FlooredLaplace,
     typical_std,
 )
+from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -184,12 +185,7 @@ def test_a_chain_of_opendp_and_a_frame_of_polars() -> None:
     count = dp.t.then_count_by_categories(AGES, null_category=False, TOA=int)
     of_chain = (TEXTS >> count >> dp.m.then_laplace(scale=2.0))(ages)
     release = ob.noisy_counts(of_chain, AGES, mechanism="laplace_parameters", scale=2.0)
-    context = dp.Context.compositor(
-        data=pl.LazyFrame({"age": ages}),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=0.5),
-        split_evenly_over=1,
-    )
+    context = plain_context(pl.LazyFrame({"age": ages}), loss={"epsilon": 0.5})
     query = context.query().group_by("age").agg(dp.len(signed=True))
     query = query.with_keys(pl.LazyFrame({"age": AGES}))
     scale = query.summarize()["scale"].item()

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from tests.helpers.contexts import plain_context
 
 pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
 
@@ -19,12 +20,7 @@ def context(labels: list[Any] = AGES, **loss: float) -> dp.Context:
     rng = np.random.default_rng(0)
     drawn = np.minimum(rng.poisson(len(labels) / 3, 400), len(labels) - 1)
     frame = {"age": [labels[at] for at in drawn], "vote": ["yes", "no"] * 200}
-    return dp.Context.compositor(
-        data=pl.LazyFrame(frame),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(**(loss or {"rho": 0.5})),
-        split_evenly_over=1,
-    )
+    return plain_context(pl.LazyFrame(frame), loss=loss or {"rho": 0.5})
 
 
 BUCKETS = {"nulls": AGES[0], "unknown": AGES[0]}
@@ -244,12 +240,7 @@ def test_refusals(arguments: Any, error: Any, message: str) -> None:
 def people(**unit: Any) -> Any:
     """Forty people of ten rows each, over sixteen ages."""
     rows = {"who": np.repeat(range(40), 10), "age": [AGES[at % 16] for at in range(400)]}
-    return dp.Context.compositor(
-        data=pl.LazyFrame(rows),
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(rho=1e5),
-        split_evenly_over=1,
-    )
+    return plain_context(pl.LazyFrame(rows), unit, {"rho": 1e5})
 
 
 def test_levels_of_rows_limited_for_each_identifier_add_up() -> None:
@@ -274,12 +265,7 @@ def test_people_of_several_rows_have_levels_where_the_unit_says_how_many() -> No
 
 
 def test_a_public_number_of_records() -> None:
-    data = dp.Context.compositor(
-        data=pl.LazyFrame({"age": AGES * 25}),
-        privacy_unit=dp.unit_of(changes=1),
-        privacy_loss=dp.loss_of(rho=0.5),
-        split_evenly_over=1,
-    )
+    data = plain_context(pl.LazyFrame({"age": AGES * 25}), {"changes": 1}, {"rho": 0.5})
     given = {**BUCKETS, "size": 400, "mechanism": "gaussian_parameters"}
     tree = ob.levels("age", AGES, branching=4, **given)
     posterior: Any = ob.survey(data.query(), tree).release().posterior

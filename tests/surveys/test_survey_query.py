@@ -6,13 +6,13 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-import opendp.prelude as dp
 import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.cells import Cells
+from tests.helpers.contexts import plain_context
 
 pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
 
@@ -33,11 +33,8 @@ def frame(rows=ROWS):
 
 
 def context(loss=None, unit=None, rows=ROWS, **arguments):
-    return dp.Context.compositor(
-        data=frame(rows),
-        privacy_unit=dp.unit_of(**(unit or {"contributions": 2})),
-        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
-        **arguments,
+    return plain_context(
+        frame(rows), unit or {"contributions": 2}, loss or {"epsilon": 1.0}, None, **arguments
     )
 
 
@@ -388,12 +385,7 @@ def test_a_mechanism_beyond_its_share_and_a_missing_budget_are_refused():
 def test_every_question_counts_the_same_rows_of_an_identifier(keep):
     """As docs/limits.md says; by noise of a few hundredths of a record."""
     rows = pl.LazyFrame({"id": [i // 2 for i in range(800)], "vote": VOTE * 400})
-    whole = dp.Context.compositor(
-        data=rows,
-        privacy_unit=dp.unit_of(contributions=1, identifier="id"),
-        privacy_loss=dp.loss_of(epsilon=400.0),
-        split_evenly_over=1,
-    )
+    whole = plain_context(rows, {"contributions": 1, "identifier": "id"}, {"epsilon": 400.0})
     vote = {"column": "vote", "categories": VOTE, "nulls": "no", "unknown": "no"}
     query = whole.query().truncate_per_group(1, keep=keep)
     answers = ob.survey(query, {str(at): vote for at in range(8)}).release()

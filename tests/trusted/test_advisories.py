@@ -12,6 +12,7 @@ from opendp_bayes.queries.categorical_counts import counts_of_frame
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted import plan_allowlist, stable_plans
 from opendp_bayes.trusted.stable_plans import stable_plan_of
+from tests.helpers.contexts import plain_context
 from tests.helpers.leaking_plans import unchecked
 
 C = pl.col
@@ -127,12 +128,7 @@ def test_a_threshold_of_opendp_releases_more_keys_than_its_delta():
 def test_a_unit_of_nothing_is_refused(unit):
     """OpenDP finds a scale for its own query by which it counts exactly, at a loss of 0."""
     frame = pl.LazyFrame({"x": [True] * 6})
-    made = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    made = plain_context(frame, unit)
     query = made.query()
     limited = query.truncate_per_group(1) if "identifier" in unit else query
     if unit == {"contributions": 0}:
@@ -148,12 +144,7 @@ def test_a_unit_of_nothing_is_refused(unit):
 
 def test_rows_by_a_column_are_not_those_with_the_least_values():
     frame = pl.LazyFrame({"who": [1, 1, 1], "x": [30, 10, 20]})
-    of = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
-        privacy_loss=dp.loss_of(epsilon=1e4),
-        split_evenly_over=1,
-    )
+    of = plain_context(frame, {"contributions": 1, "identifier": "who"}, {"epsilon": 1e4})
     query = of.query().truncate_per_group(1, keep=dp.polars.SortBy(["x"]))
     release = ob.posterior(query, "x", categories=[10, 20, 30], nulls=10, unknown=10).release()
     assert release.drawn == (0, 1, 0)

@@ -8,6 +8,7 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
+from tests.helpers.contexts import plain_context
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 APPROX = dp.approximate(PURE)
@@ -109,11 +110,9 @@ def test_a_release_that_would_ignore_the_data_fails_with_the_remedy(then):
 
 
 def test_in_a_context_it_is_refused_before_anything_is_read_or_spent():
-    context = dp.Context.compositor(
-        data=pl.LazyFrame({"x": ["1"] * 1000}).map_batches(_read, schema={"x": pl.String}),
-        privacy_unit=dp.unit_of(changes=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
+    context = plain_context(
+        pl.LazyFrame({"x": ["1"] * 1000}).map_batches(_read, schema={"x": pl.String}),
+        {"changes": 1},
     )
     arguments = {"categories": MANY, "nulls": "0", "unknown": "0", "size": 1000}
     for mechanism in ("hellinger_exponential", ob.mechanisms.HellingerExponential(2.0)):

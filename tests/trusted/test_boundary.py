@@ -33,6 +33,7 @@ from opendp_bayes.trusted.boundary import (
     withheld,
 )
 from opendp_bayes.trusted.spaces import CountsSpace
+from tests.helpers.contexts import plain_context
 
 PRIVATE = "row-4711-diagnosis"
 PURE = dp.max_divergence()
@@ -356,12 +357,7 @@ def test_wrong_counts_give_a_public_message(value):
 
 # --- feature flags
 def context():
-    return dp.Context.compositor(
-        data=BITS,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    return plain_context(BITS)
 
 
 CALLERS = {

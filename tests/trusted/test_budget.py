@@ -16,6 +16,7 @@ from opendp_bayes.trusted.budget import (
     loss_in,
     unit_in_words,
 )
+from tests.helpers.contexts import plain_context
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
 
@@ -121,11 +122,7 @@ def test_a_sum_that_floats_round_to_the_limit_is_above_it(name):
 @pytest.mark.parametrize(("pure", "measure"), [("epsilon", PURE), ("rho", ZCDP)])
 def test_the_filter_of_opendp_rounds_up_too(pure, measure):
     """So the check refuses what the filter would, which then refuses everything."""
-    context = dp.Context.compositor(
-        data=[True] * 3,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(**{pure: FULL}),
-    )
+    context = plain_context([True] * 3, loss={pure: FULL}, parts=None)
     space = dp.vector_domain(dp.atom_domain(T=bool)), dp.symmetric_distance()
 
     def ask(loss):

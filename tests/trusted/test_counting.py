@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
+from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
 
 SYMMETRIC = dp.symmetric_distance()
@@ -308,12 +309,7 @@ def test_product_of_bounds_holds_for_every_unit_that_satisfies_them_and_is_tight
 def test_truncation_by_identifier_holds_for_every_person_of_small_frames(unit, records):
     """Person 1 is removed, or given other records; two of each are kept."""
     empty = pl.LazyFrame(schema={"id": pl.Int64, "x": pl.String})
-    context = dp.Context.compositor(
-        data=empty,
-        privacy_unit=dp.unit_of(identifier="id", **unit),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    context = plain_context(empty, {"identifier": "id", **unit})
     query = ob.posterior(
         context.query().truncate_per_group(2, keep="first"), "x", categories=["a", "b"], **POLICY
     )

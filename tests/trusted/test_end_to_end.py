@@ -9,11 +9,11 @@ from functools import cache
 from random import Random
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.planning import automatic
+from tests.helpers.contexts import plain_context
 from tests.helpers.random_cases import (
     LABELS,
     Case,
@@ -93,12 +93,7 @@ def violations(seed: int, *stated: float) -> tuple[int, ...]:
     loses more than this part of what is said.
     """
     case = random_case(seed, QUESTIONS)
-    context = dp.Context.compositor(
-        data=frame(case.rows),
-        privacy_unit=dp.unit_of(**case.unit.stated),
-        privacy_loss=dp.loss_of(**case.loss),
-        split_evenly_over=len(case.questions),
-    )
+    context = plain_context(frame(case.rows), case.unit.stated, case.loss, len(case.questions))
     budgets = context.remaining_privacy_loss()
     found = np.zeros(len(stated), dtype=int)
     for question, budget in zip(case.questions, budgets, strict=True):

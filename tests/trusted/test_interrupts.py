@@ -31,6 +31,7 @@ from opendp_bayes.trusted import boundary, queryable_proxy
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.interrupts import deferred_interrupts, deliver_interrupt
 from tests import helpers
+from tests.helpers.contexts import checked_context, plain_context
 
 VOTES = pl.LazyFrame({"vote": ["a", "b"] * 20}, schema={"vote": pl.Enum(["a", "b"])})
 
@@ -206,12 +207,7 @@ def test_the_handler_of_polars_stays() -> None:
 
 # --- releases
 def context(releases: int = 2, delta: float = 0.0) -> Any:
-    return dp.Context.compositor(
-        data=VOTES,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=delta or None),
-        split_evenly_over=releases,
-    )
+    return plain_context(VOTES, loss={"epsilon": 1.0, "delta": delta or None}, parts=releases)
 
 
 def test_an_interrupt_while_counting_stops_the_release_and_is_paid_for(monkeypatch):
@@ -351,12 +347,7 @@ def test_an_interrupt_waits_for_the_search_for_a_scale_and_nothing_is_debited(ca
 
 def test_what_an_interrupt_has_debited_uses_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of OpenDP's own query, which is lost: the next one has the next share."""
-    whole: Any = ob.context(
-        VOTES,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=3.0),
-        split_by_weights=[1, 2],
-    )
+    whole: Any = checked_context(VOTES, loss={"epsilon": 3.0}, parts=None, split_by_weights=[1, 2])
     outcome = queryable_proxy._outcome
 
     def interrupted(*arguments: Any) -> Any:

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.account import Loss
+from tests.helpers.contexts import checked_context
 
 DATA = pl.DataFrame({"vote": [True] * 60 + [False] * 40})
 
@@ -43,12 +43,7 @@ def test_a_total_that_is_changed_has_its_own_delta(path: Path, kind: str) -> Non
 
 def test_the_delta_of_a_release_is_entered_and_limits_the_next(path: Path) -> None:
     ledger = ob.Ledger(path, epsilon=9.0, delta=1.5e-6, note="why")
-    context = ob.context(
-        DATA,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=9.0, delta=1e-5),
-        ledger=ledger,
-    )
+    context = checked_context(DATA, loss={"epsilon": 9.0, "delta": 1e-5}, parts=None, ledger=ledger)
     asked = {"column": "vote", "nulls": False, "mechanism": "gaussian_parameters"}
     first = ob.posterior(context.query(epsilon=1.0, delta=1e-6), **asked).release()
     assert first.delta == pytest.approx(1e-6)

@@ -10,6 +10,7 @@ from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
 import opendp_bayes_research as research
+from tests.helpers.contexts import plain_context
 
 Bound = dp.polars.Bound
 DATA = pl.LazyFrame(
@@ -43,12 +44,7 @@ LOSSES = [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}]
 
 def query(name, loss=LOSSES[0]):
     unit, rows, _ = NOTHING[name]
-    made = dp.Context.compositor(
-        data=DATA,
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(**loss),
-        split_evenly_over=1,
-    ).query()
+    made = plain_context(DATA, unit, loss).query()
     return made if rows is None else made.truncate_per_group(rows)
 
 

@@ -8,13 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.boundary import ReleaseError
+from tests.helpers.contexts import plain_context
 
 FRAME = pl.DataFrame(
     {
@@ -154,12 +154,7 @@ def test_no_part_has_statistics_by_which_its_rows_could_be_left_out():
 
 def test_a_context_on_it_counts_what_is_there():
     with ob.on_disk(FRAME.select("enum", "categorical", "flag")) as scan:
-        context = dp.Context.compositor(
-            data=scan,
-            privacy_unit=dp.unit_of(changes=1),
-            privacy_loss=dp.loss_of(epsilon=600.0),
-            split_evenly_over=3,
-        )
+        context = plain_context(scan, {"changes": 1}, {"epsilon": 600.0}, 3)
         for column, categories, expected in [
             ("enum", None, (1, 1, 0, 1, 0)),
             ("categorical", ["x"], (1, 1, 1)),
@@ -180,12 +175,7 @@ def test_a_context_on_it_counts_what_is_there():
 @pytest.mark.parametrize("group", [False, True])
 def test_a_release_after_the_block_says_what_to_do_and_is_paid_for(group):
     with ob.on_disk(FRAME.select("enum", "flag")) as scan:
-        context = dp.Context.compositor(
-            data=scan,
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(epsilon=1.0),
-            split_evenly_over=1,
-        )
+        context = plain_context(scan)
     query = context.query().filter(pl.col("enum").is_not_null())
     of_groups = {"by": "flag", "categories": {"flag": [True]}} if group else {}
     with pytest.raises(ReleaseError, match=r"not there any more.*inside the block") as caught:

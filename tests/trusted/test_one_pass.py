@@ -12,6 +12,7 @@ from opendp.mod import OpenDPException
 import opendp_bayes as ob
 from opendp_bayes.surveys.survey_query import frames_of_the_same_rows
 from opendp_bayes.trusted.spaces import CountsOfSeveral, CountsSpace
+from tests.helpers.contexts import plain_context
 
 C = pl.col
 AGES, TOWNS = [0, 1, 2], ["x", "y"]
@@ -48,12 +49,7 @@ Row = tuple[Any, Any, Any]
 
 def asked(rows: list[Row], unit: Any, plan: Any) -> Any:
     data = pl.LazyFrame(rows, schema=TYPES, orient="row")
-    context = dp.Context.compositor(
-        data=data,
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    context = plain_context(data, unit)
     size = {"size": len(rows)} if "changes" in unit and "identifier" not in unit else {}
     questions = {name: {**each, **size} for name, each in QUESTIONS.items()}
     return ob.survey(plan(context.query()), questions), data

@@ -15,6 +15,7 @@ from opendp.context import Query
 from opendp.mod import OpenDPException
 
 from opendp_bayes.trusted import opendp_internals as internals
+from tests.helpers.contexts import plain_context
 from tests.helpers.sources import SOURCES
 
 FILE = Path(internals.__file__)
@@ -68,11 +69,11 @@ def test_what_is_touched_is_noticed() -> None:
 
 # --- What each was in the version that is accepted
 def context_of(**split: Any) -> dp.Context:
-    return dp.Context.compositor(
-        data=pl.LazyFrame({"vote": ["yes", "no"], "age": [30, None]}),
-        privacy_unit=dp.unit_of(contributions=2),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        **(split or {"split_evenly_over": 2}),
+    return plain_context(
+        pl.LazyFrame({"vote": ["yes", "no"], "age": [30, None]}),
+        {"contributions": 2},
+        parts=None,
+        **split or {"split_evenly_over": 2},
     )
 
 

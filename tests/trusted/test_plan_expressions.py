@@ -16,6 +16,7 @@ import pytest
 from opendp_bayes.trusted import plan_validation, plan_values
 from opendp_bayes.trusted.plan_validation import check_plan
 from tests.helpers import every_expression as every, every_function
+from tests.helpers.contexts import plain_context
 
 
 def outcome(expr: pl.Expr) -> str | None:
@@ -216,7 +217,6 @@ WRITTEN = {
 
 @pytest.mark.parametrize("name", REWRITTEN)
 def test_what_opendp_does_not_support_is_reached_row_by_row(name: str) -> None:
-    import opendp.prelude as dp
 
     import opendp_bayes as ob
 
@@ -229,12 +229,7 @@ def test_what_opendp_does_not_support_is_reached_row_by_row(name: str) -> None:
     labels = [True, False] if boolean else ["a", "b"]
 
     def query(expr: pl.Expr) -> Any:
-        context = dp.Context.compositor(
-            data=frame,
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(epsilon=30.0),
-            split_evenly_over=1,
-        )
+        context = plain_context(frame, loss={"epsilon": 30.0})
         others = {"nulls": ob.DROP, "unknown": ob.DROP}
         asked = context.query().with_columns(z=expr)
         return ob.posterior(asked, "z", categories=labels, **others)

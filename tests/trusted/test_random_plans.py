@@ -13,6 +13,7 @@ import pytest
 
 from opendp_bayes.queries.categorical_counts import counts_of_frame
 from opendp_bayes.queries.question import Question
+from tests.helpers.contexts import plain_context
 from tests.helpers.leaking_plans import CUT, SCHEMA, C
 
 Row = tuple[Any, ...]
@@ -132,12 +133,7 @@ NEIGHBOURS = {
 def counts_of(records: list[Row], plan: Plan, asked: Any, unit: Any, public: bool) -> Any:
     """The counts before noise, and how far the map says that they move, in L1."""
     frame = pl.DataFrame(records, schema=SCHEMA, orient="row")
-    context = dp.Context.compositor(
-        data=frame.lazy(),
-        privacy_unit=dp.unit_of(**unit),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    context = plain_context(frame.lazy(), unit)
     size = len(records) if public else None
     found = counts_of_frame(plan(context.query()), Question.of(**asked, size=size))
     counts, base = found.transformation, found.gate.base

@@ -14,6 +14,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.trusted import contexts
+from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.grouped import with_groups
 from tests.helpers.sources import ROOT
 
@@ -21,12 +22,7 @@ VOTES = {"categories": ["no", "yes"], "nulls": "none", "unknown": "other"}
 
 
 def counted(frame, *conditions):
-    whole = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=400.0),
-        split_evenly_over=1,
-    )
+    whole = plain_context(frame, loss={"epsilon": 400.0})
     query = whole.query().filter(*conditions) if conditions else whole.query()
     return ob.posterior(query, "vote", **VOTES).release().drawn
 
@@ -158,12 +154,7 @@ def test_no_message_shows_the_names_of_columns_which_may_be_a_record(tmp_path, n
     """They are the first line of a CSV file, with a header or without."""
     path = tmp_path / "bare.csv"
     path.write_text("Jane Doe,1960,HIV\nJohn,1970,none\n")
-    whole = dp.Context.compositor(
-        data=pl.scan_csv(path, infer_schema=False),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    whole = plain_context(pl.scan_csv(path, infer_schema=False))
     with pytest.raises(ValueError, match="absent") as caught:
         ABSENT[name](whole.query())
     assert "Jane" not in str(caught.value)
@@ -228,13 +219,7 @@ def test_files_of_parquet_are_read_together_and_no_column_is_made_of_their_paths
 
 
 def opened(path, **how):
-    return ob.context(
-        path,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=400.0),
-        split_evenly_over=1,
-        **how,
-    )
+    return checked_context(path, loss={"epsilon": 400.0}, **how)
 
 
 def test_files_that_cannot_be_read_together_are_refused_before_a_record_is_read(tmp_path):

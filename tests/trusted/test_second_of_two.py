@@ -19,6 +19,7 @@ from opendp_bayes.trusted.contexts import check_identifier
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.scanned_frames import scanned
 from opendp_bayes.trusted.spaces import CountsSpace
+from tests.helpers.contexts import plain_context
 from tests.helpers.grouped import with_groups
 
 Bound = dp.polars.Bound
@@ -38,11 +39,10 @@ YEAR: dict[str, Any] = {"column": "year", "categories": [1, 2, 3], "nulls": 1, "
 
 def query(frame: Any = None, loss: dict[str, float] | None = None, **unit: Any) -> Any:
     """With so little noise that a draw is the data, except with probability below e^-100."""
-    return dp.Context.compositor(
-        data=FRAME.lazy() if frame is None else frame,
-        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
-        privacy_loss=dp.loss_of(**(loss or {"epsilon": 5000.0})),
-        split_evenly_over=1,
+    return plain_context(
+        FRAME.lazy() if frame is None else frame,
+        unit or {"contributions": 1},
+        loss or {"epsilon": 5000.0},
     ).query()
 
 

@@ -14,6 +14,7 @@ from opendp.mod import Domain, Measurement, Transformation
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.spaces import Cell
+from tests.helpers.contexts import plain_context
 
 COUNTS = (14, 6)
 DISTANCES = (1, 2, 5, 100, 1000)  # also above those at which maps are checked when they are made
@@ -204,12 +205,7 @@ def test_groups_do_not_change() -> None:
         {"region": ["north"] * 5, "vote": ["a"] * 5},
         schema={"region": pl.Enum(["north", "south"]), "vote": pl.Enum(["a", "b"])},
     )
-    context = dp.Context.compositor(
-        data=towns,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=400.0),
-        split_evenly_over=2,
-    )
+    context = plain_context(towns, loss={"epsilon": 400.0}, parts=2)
     query = ob.posterior(context.query().group_by("region"), "vote", nulls="a")
     assert query.release().counts == ((5, 0), (0, 0))
     assert tamper(query.resolve()) >= 1

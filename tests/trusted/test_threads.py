@@ -10,18 +10,14 @@ from opendp.measurements import make_user_measurement
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.queryable_proxy import lock_of
+from tests.helpers.contexts import plain_context
 
 THREADS = 8
 DATA = pl.LazyFrame({"x": [True] * 60_000 + [False] * 40_000})
 
 
 def context(**split):
-    return dp.Context.compositor(
-        data=DATA,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        **split,
-    )
+    return plain_context(DATA, parts=None, **split)
 
 
 def in_threads(work):

@@ -17,6 +17,7 @@ from opendp_bayes.surveys.joint_posterior import survey_posterior
 from opendp_bayes.trusted import cells as joint_cells
 from opendp_bayes.trusted.boundary import ContractError, ReleaseError
 from opendp_bayes.trusted.truncation import require_order
+from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.leaking_plans import truncation_of
 
 C = pl.col
@@ -47,11 +48,8 @@ LEVELS = {"four": {**AGE, "merge": FOURS}, "age": AGE, "table": TABLE}
 
 
 def opened(data: pl.LazyFrame, queries: int = 1, **loss: float) -> Any:
-    return dp.Context.compositor(
-        data=data,
-        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
-        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1e5 * queries})),
-        split_evenly_over=queries,
+    return plain_context(
+        data, {"contributions": 1, "identifier": "who"}, loss or {"epsilon": 1e5 * queries}, queries
     )
 
 
@@ -361,12 +359,7 @@ def test_steps_that_can_keep_the_order_and_do() -> None:
 
 def test_a_context_of_a_frame_in_memory_has_one_posterior() -> None:
     with_text = FRAME.with_columns(C("group").cast(pl.Enum(GROUPS)))
-    of = ob.context(
-        with_text,
-        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
-        privacy_loss=dp.loss_of(rho=50.0),
-        split_evenly_over=1,
-    )
+    of = checked_context(with_text, {"contributions": 1, "identifier": "who"}, {"rho": 50.0})
     tree = ob.levels("age", AGES, branching=4, nulls=0, unknown=0)
     query = ob.survey(of.query().truncate_per_group(2, keep="first"), tree)
     posterior: Any = query.release().posterior

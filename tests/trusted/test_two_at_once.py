@@ -21,6 +21,7 @@ from opendp_bayes.trusted import measurements, measurements as pacing
 from opendp_bayes.trusted.budget import loss_in, unit_in_words
 from opendp_bayes.trusted.contexts import CheckedContext
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
+from tests.helpers.contexts import plain_context
 
 AGES = ["30", "20", "10", "40"]
 FRAME = pl.DataFrame(
@@ -36,11 +37,8 @@ Bound = dp.polars.Bound
 
 
 def query(loss: dict[str, float] | None = None, **unit: Any) -> Any:
-    return dp.Context.compositor(
-        data=FRAME.lazy(),
-        privacy_unit=dp.unit_of(**(unit or {"contributions": 3})),
-        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
-        split_evenly_over=1,
+    return plain_context(
+        FRAME.lazy(), unit or {"contributions": 3}, loss or {"epsilon": 1.0}
     ).query()
 
 

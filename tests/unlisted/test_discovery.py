@@ -29,6 +29,7 @@ from opendp_bayes.unlisted.thresholds import (
 from opendp_bayes.unlisted.trusted import discovery as module
 from opendp_bayes.unlisted.trusted.discovery import is_concentrated
 from opendp_bayes.unlisted.trusted.keys import CountedKeys, Keys, KeysSpace, counted_in_frames
+from tests.helpers.contexts import checked_context
 
 pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
 
@@ -337,10 +338,8 @@ def test_the_map_is_the_certified_loss(unit: dict[str, int], d_in: int) -> None:
 
 
 def test_losses_add_up_in_a_context_and_no_more_is_answered() -> None:
-    context = ob.context(
-        pl.LazyFrame({"key": ROWS}),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=2e-8),
+    context = checked_context(
+        pl.LazyFrame({"key": ROWS}), loss={"epsilon": 1.0, "delta": 2e-8}, parts=None
     )
 
     def release() -> Any:
@@ -353,12 +352,7 @@ def test_losses_add_up_in_a_context_and_no_more_is_answered() -> None:
 
 
 def test_under_rho_the_noise_is_gaussian_and_the_loss_is_debited() -> None:
-    context = ob.context(
-        pl.LazyFrame({"key": ROWS}),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(rho=0.1, delta=1e-8),
-        split_evenly_over=1,
-    )
+    context = checked_context(pl.LazyFrame({"key": ROWS}), loss={"rho": 0.1, "delta": 1e-8})
     query = ob.discover(context.query(), "key", nulls=ob.DROP, rest=0.2)
     release = query.release()
     assert isinstance(release.discovery.law, GaussianThreshold)

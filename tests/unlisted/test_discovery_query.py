@@ -7,13 +7,13 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.unlisted import Discovery, GaussianThreshold, OptimalThreshold
 from opendp_bayes.unlisted.discovery_query import DiscoveryQuery
+from tests.helpers.contexts import checked_context, plain_context
 
 pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
 
@@ -22,12 +22,7 @@ ASKED: dict[str, Any] = {"nulls": ob.DROP}
 
 
 def query(**loss: float) -> Any:
-    context = ob.context(
-        FRAME,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(**loss or {"epsilon": 1.0, "delta": 1e-8}),
-        split_evenly_over=1,
-    )
+    context = checked_context(FRAME, loss=loss or {"epsilon": 1.0, "delta": 1e-8})
     return context.query()
 
 
@@ -36,12 +31,7 @@ def query(**loss: float) -> Any:
 )
 def test_categories_that_are_listed_with_others_are_discovered_by_a_query_of_their_own(column, by):
     """As the refusal says, in one Context."""
-    context = ob.context(
-        FRAME,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=4.0, delta=1e-6),
-        split_evenly_over=2,
-    )
+    context = checked_context(FRAME, loss={"epsilon": 4.0, "delta": 1e-6}, parts=2)
     asked: Any = {"column": column, "by": by, "nulls": ob.DROP, "unknown": ob.DROP}
     message = r"column 'key' must have its categories listed .*ob\.discover\(query, 'key'\)"
     with pytest.raises(ValueError, match=message):
@@ -153,11 +143,7 @@ def test_a_law_that_is_given_meets_either_part_of_a_budget(name, part, rest):
 
 
 def test_a_query_without_a_budget_is_refused_with_one_to_ask_for() -> None:
-    context = ob.context(
-        FRAME,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
-    )
+    context = checked_context(FRAME, loss={"epsilon": 1.0, "delta": 1e-8}, parts=None)
     asked = ob.discover(context.query(epsilon=0.5, delta=1e-9), "key", **ASKED)
     assert asked.release().epsilon == 0.5
     with pytest.raises(ValueError, match="has no δ"):
@@ -168,12 +154,7 @@ DAYS = pl.LazyFrame({"day": [date(2026, 5, 1), None] * 20})
 
 
 def asked_of_days(always: list[str], nulls: str) -> Any:
-    context = dp.Context.compositor(
-        data=DAYS,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
-        split_evenly_over=1,
-    )
+    context = plain_context(DAYS, loss={"epsilon": 1.0, "delta": 1e-8})
     return ob.discover(context.query(), "day", always=always, nulls=nulls)
 
 

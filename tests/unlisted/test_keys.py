@@ -20,6 +20,7 @@ from opendp_bayes.unlisted.thresholds import Discovery, LaplaceThreshold
 from opendp_bayes.unlisted.trusted import discovery, keys as module
 from opendp_bayes.unlisted.trusted.discovery import make_discovery
 from opendp_bayes.unlisted.trusted.keys import CountedKeys, counted_in_parts
+from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.kinds import kinds_in
 
 pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
@@ -130,11 +131,8 @@ def test_parts_see_one_choice_of_the_rows_of_each_person(keep, monkeypatch):
     """Of everybody as many values as were kept, though each part is read by itself."""
     monkeypatch.setattr(module, "MOST_AT_ONCE", 10)
     frame = pl.DataFrame({"person": [at % 200 for at in range(8000)], "x": range(8000)}).lazy()
-    context = dp.Context.compositor(
-        frame,
-        privacy_unit=dp.unit_of(contributions=1, identifier="person"),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
-        split_evenly_over=1,
+    context = plain_context(
+        frame, {"contributions": 1, "identifier": "person"}, {"epsilon": 1.0, "delta": 1e-8}
     )
     query = context.query().truncate_per_group(3, keep=keep)
     asked = ob.discover(query, "x", nulls=ob.DROP)
@@ -155,11 +153,10 @@ def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int, n
     """Each count moves by as many people as there are, two where one is exchanged; who has a value
     and a null that is counted with it is one all the same.
     """
-    context = dp.Context.compositor(
+    context = plain_context(
         pl.LazyFrame({"person": [1, 2], "x": ["a", "b"]}),
-        privacy_unit=dp.unit_of(**{unit: number}, identifier="person"),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
-        split_evenly_over=1,
+        {unit: number, "identifier": "person"},
+        {"epsilon": 1.0, "delta": 1e-8},
     )
     query = context.query().truncate_per_group(3)
     asked = ob.discover(query, "x", nulls=nulls)
@@ -170,11 +167,8 @@ def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int, n
 @pytest.mark.parametrize(("nulls", "largest"), [(ob.DROP, 1), ("a", 2), ("none", 2)])
 def test_nulls_under_a_label_are_another_value_of_a_bound(nulls: Any, largest: int) -> None:
     bound = dp.polars.Bound(by=["x"], per_group=1, num_groups=3)
-    context = ob.context(
-        pl.LazyFrame({"x": ["a", "b"]}),
-        privacy_unit=dp.unit_of(contributions=[bound]),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
-        split_evenly_over=1,
+    context = checked_context(
+        pl.LazyFrame({"x": ["a", "b"]}), {"contributions": [bound]}, {"epsilon": 1.0, "delta": 1e-8}
     )
     asked = ob.discover(context.query(), "x", nulls=nulls)
     assert asked._bound.distance == ob.Distance.limited(3, largest)
@@ -194,11 +188,10 @@ def test_nulls_under_a_label_are_another_value_of_a_bound(nulls: Any, largest: i
 )
 def test_people_are_those_of_the_column_that_the_unit_names(step: Any, people: bool) -> None:
     """One that the plan computes anew under its name is no identifier, and records are counted."""
-    context = dp.Context.compositor(
+    context = plain_context(
         pl.LazyFrame({"person": [1, 2], "x": ["a", "b"]}),
-        privacy_unit=dp.unit_of(contributions=1, identifier="person"),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
-        split_evenly_over=1,
+        {"contributions": 1, "identifier": "person"},
+        {"epsilon": 1.0, "delta": 1e-8},
     )
     query: Any = context.query()
     asked = ob.discover(step(query.truncate_per_group(3)), "x", nulls=ob.DROP)._bound
@@ -210,11 +203,8 @@ def test_a_person_is_counted_once_for_a_value() -> None:
     frame = pl.DataFrame(
         {"person": [1, 1, 1, 2, None, None], "x": ["a", "a", None, None, "a", "a"]}
     )
-    context = dp.Context.compositor(
-        frame.lazy(),
-        privacy_unit=dp.unit_of(contributions=1, identifier="person"),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
-        split_evenly_over=1,
+    context = plain_context(
+        frame.lazy(), {"contributions": 1, "identifier": "person"}, {"epsilon": 1.0, "delta": 1e-8}
     )
     query = context.query().truncate_per_group(5)
     for nulls, expected in (("a", {"a": 3}), ("none", {"a": 2, "none": 2}), (ob.DROP, {"a": 2})):

@@ -21,6 +21,7 @@ from contexts import counts, made, values
 
 import opendp_bayes as ob
 from opendp_bayes_engines import columns, context
+from tests.helpers.contexts import checked_context
 
 BYTES = pa.array([b"good", b"\xff", None, b"\xc3\xa9", b"\xfe"]).view(pa.string())
 TEXTS = ["good", None, None, "é", None]
@@ -273,11 +274,11 @@ def test_all_of_the_core_works_on_what_was_written() -> None:
         "SELECT range % 50 AS person, range % 90 AS age, ['no', 'yes'][1 + range % 2] AS vote"
         " FROM range(400)"
     )
-    of = ob.context(
+    of = checked_context(
         columns(table, ["person", "age", "vote"]),
-        privacy_unit=dp.unit_of(contributions=1, identifier="person"),
-        privacy_loss=dp.loss_of(epsilon=1e3),
-        split_evenly_over=2,
+        {"contributions": 1, "identifier": "person"},
+        {"epsilon": 1e3},
+        2,
     )
     query = of.query().truncate_per_group(9).filter(pl.col("age") >= 18)
     levels = ob.levels("vote", ["no", "yes"], branching=2, nulls="no", unknown="no")

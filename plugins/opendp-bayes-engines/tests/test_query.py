@@ -17,6 +17,7 @@ import opendp_bayes as ob
 from opendp_bayes_engines import EngineQuery, columns, context
 from opendp_bayes_engines.opening import table_of
 from opendp_bayes_engines.tables import Rows
+from tests.helpers.contexts import checked_context
 from tests.helpers.grouped import with_groups
 
 #: Of Dask, which the door of the core silences, and these tests go around.
@@ -266,12 +267,7 @@ def test_steps_that_an_engine_has_not_say_where_they_are(name: str) -> None:
     message = rf"{name}: is no step .* ob\.context\(opendp_bayes_engines\.columns\(table, names\)"
     with pytest.raises(AttributeError, match=message):
         getattr(query, name)
-    way = ob.context(
-        columns(table, ["vote"]),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    way = checked_context(columns(table, ["vote"]))
     # Noise of scale 1 is above 30 with probability e^-30.
     number = way.query().select(dp.len(signed=True)).release().collect().item()
     assert abs(number - 100) <= 30

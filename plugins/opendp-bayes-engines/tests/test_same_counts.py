@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 from contexts import counts, made, values
@@ -19,6 +18,7 @@ import opendp_bayes as ob
 from opendp_bayes_engines import columns
 from opendp_bayes_engines.kinds import Column
 from opendp_bayes_engines.opening import table_of
+from tests.helpers.contexts import checked_context
 
 #: Labels that differ in blanks or the form of Unicode alone are counted apart.
 pytestmark = [
@@ -121,12 +121,7 @@ def test_the_core_counts_alike_what_was_written(table: Any) -> None:
     condition = ("number", ">=", 0)
     query = made(table).query().filter(condition)
     within = counts(query, table, ("text", TEXTS[:6], TEXTS[0], TEXTS[1]))
-    context = ob.context(
-        columns(table, ["text", "number"]),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1e3),
-        split_evenly_over=1,
-    )
+    context = checked_context(columns(table, ["text", "number"]), loss={"epsilon": 1e3})
     core = ob.posterior(
         context.query().filter(pl.col("number") >= 0),
         "text", categories=TEXTS[:6], nulls=TEXTS[0], unknown=TEXTS[1],

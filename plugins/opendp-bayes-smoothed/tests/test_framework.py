@@ -15,6 +15,7 @@ import pytest
 
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
+from tests.helpers.contexts import plain_context
 
 SIZE = 100
 FRAME = pl.LazyFrame({"vote": pl.Series(["a"] * 70 + ["b"] * 30, dtype=pl.Enum(["a", "b"]))})
@@ -31,12 +32,7 @@ def posterior() -> dp.Transformation:
 
 
 def context(**loss: float) -> dp.Context:
-    return dp.Context.compositor(
-        data=FRAME,
-        privacy_unit=dp.unit_of(changes=1),
-        privacy_loss=dp.loss_of(**loss),
-        split_evenly_over=1,
-    )
+    return plain_context(FRAME, {"changes": 1}, loss)
 
 
 def asked(analysis: dp.Context, mechanism: Any) -> Any:

@@ -14,6 +14,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.extend import candidates
 from opendp_bayes_research import audit
+from tests.helpers.contexts import plain_context
 
 
 def _brute_force_loss(mechanism: ob.Mechanism, size: int, k: int) -> float:
@@ -49,12 +50,7 @@ def test_installed_package_serves_a_context() -> None:
     assert distribution("opendp-bayes-template").version
     assert "hamming_exponential" in ob.available_mechanisms()
     frame = pl.LazyFrame({"vote": pl.Series(["a", "b"] * 50, dtype=pl.Enum(["a", "b"]))})
-    context = dp.Context.compositor(
-        data=frame,
-        privacy_unit=dp.unit_of(changes=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    context = plain_context(frame, {"changes": 1})
     query = ob.posterior(
         context.query(), "vote", size=100, nulls="a", mechanism="hamming_exponential"
     )

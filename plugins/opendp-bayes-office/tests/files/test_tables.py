@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 import pandas as pd
 import polars as pl
 import pytest
@@ -25,6 +24,7 @@ from opendp_bayes_office.files.files import EXTENSIONS, read
 from tests.helpers.asked_of_files import records_of
 from tests.helpers.coarsened import coarsen
 from tests.helpers.command_line import run
+from tests.helpers.contexts import checked_context
 from tests.helpers.shortened import shorten
 from tests.helpers.sources import ROOT
 
@@ -43,13 +43,7 @@ def of_others(tmp_path: Path) -> Callable[[str], Path]:
 
 
 def opened(frame: Any, **arguments: Any) -> CheckedContext:
-    return ob.context(
-        frame,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1e5),
-        split_evenly_over=1,
-        **arguments,
-    )
+    return checked_context(frame, loss={"epsilon": 1e5}, **arguments)
 
 
 def counts(frame: Any, column: str, categories: Any, **arguments: Any) -> tuple[int, ...]:
@@ -748,12 +742,7 @@ def test_columns_of_types_that_opendp_does_not_know_are_left_out(tmp_path):
 def test_an_identifier_that_was_left_out_is_named_with_the_reason():
     frame = pd.DataFrame({"vote": ["yes"], "who": pd.Series(["a"], dtype=object)})
     with pytest.raises(ValueError, match=r"identifier='who': .*type object of pandas"):
-        ob.context(
-            frame,
-            privacy_unit=dp.unit_of(contributions=1, identifier="who"),
-            privacy_loss=dp.loss_of(epsilon=1.0),
-            split_evenly_over=1,
-        )
+        checked_context(frame, {"contributions": 1, "identifier": "who"})
 
 
 def test_no_copy_of_a_file_stays(of_others, tmp_path, monkeypatch):
