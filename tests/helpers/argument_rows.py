@@ -50,6 +50,18 @@ def rows(
     ]
 
 
+def of_methods(value: Any, table: dict[str, tuple[Any, ...]]) -> list[Row]:
+    """Rows of methods of a value, by name: the other arguments, `of`, what is varied, and last the
+    directions of the others.
+    """
+    return [
+        row
+        for name, (base, of, *varied, directions) in table.items()
+        for method in [getattr(type(value), name)]
+        for row in rows(method, {"self": value, **base}, of, *varied, **directions)
+    ]
+
+
 #: Results of base calls, and of the same calls again, which rows of one function share; with the
 #: calls, so that nothing else takes the place in memory by which they are known.
 _BEFORE: dict[Any, tuple[Row, Any]] = {}

@@ -8,16 +8,13 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference.answers.comparison import Comparison
-from opendp_bayes.inference.answers.ordered import QuantilePosterior
-from opendp_bayes.inference.answers.quantities import CategoryPosterior, Quantity
-from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.answers.quantities import CategoryPosterior
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.pooled_release import Pooled
 from opendp_bayes.results.release import GroupedRelease
-from tests.helpers.argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
+from tests.helpers.argument_rows import DIFFERENT, LARGER, SMALLER, of_methods, rows, vary
 from tests.helpers.releases import guarantee
 
 LAPLACE, GAUSSIAN = ob.LaplaceParameters(1.0), ob.GaussianParameters(2.0)
@@ -111,14 +108,41 @@ def ends_drawn(figure: Any) -> list[Any]:
     return [segment.tolist() for segment in bars.lines[2][0].get_segments()]
 
 
+RELEASE, TWO = released((6, 3, 1), 10, LAPLACE), [released((6, 3, 1), 10, LAPLACE)] * 2
+MORE = {"larger": {"level": 0.99}}
+OTHER_LEVEL = {"different": {"level": 0.99}}
+#: Draws, so many and by a seed.
+DRAWN = {"size": 5, "random_state": 0}
+SIZE, SEED = vary("size", 6, LARGER, len), {"different": {"random_state": 1}}
+PICTURES = (
+    vary("title", "Votes", DIFFERENT, lambda ax: ax.get_title(loc="left")),
+    vary("ax", PICTURE, DIFFERENT, lambda ax: ax is PICTURE),
+    OTHER_LEVEL,
+)
+PAIR = {"first": "a", "second": "b"}
+BINS = {"edges": [0, 1, 2, 3]}
+
+
+def ends_of(ax: Any) -> list[Any]:
+    return ends_drawn(ax.figure)
+
+
+def quantile_of(found: Any) -> float:
+    return found.value.mean()
+
+
+def mean_of(found: Any) -> float:
+    return found.mean()
+
+
+def sum_of(p: Any) -> float:
+    return float(np.sum(p))
+
+
 POSTERIORS = [
     *rows(
         ob.combine,
-        {
-            "releases": [released((6, 3, 1), 10, LAPLACE)] * 2,
-            "records": "same",
-            "draws_may_agree": True,
-        },
+        {"releases": TWO, "records": "same", "draws_may_agree": True},
         first_mean,
         different={"records": "different", "prior": "learned"},
         larger={"releases": [released((8, 1, 1), 10, LAPLACE)] * 2},
@@ -128,7 +152,7 @@ POSTERIORS = [
         ob.noisy_counts,
         {
             "counts": [6, 3, 1],
-            "categories": ["a", "b", "c"],
+            "categories": [*"abc"],
             "mechanism": "laplace_parameters",
             "scale": 1,
         },
@@ -157,7 +181,7 @@ POSTERIORS = [
     ),
     *rows(
         ob.log_likelihood,
-        {"release": released((6, 3, 1), 10, LAPLACE)},
+        {"release": RELEASE},
         lambda of: float(of([0.7, 0.2, 0.1])),
         smaller={"release": released((2, 3, 5), 10, LAPLACE)},
     ),
@@ -173,171 +197,116 @@ POSTERIORS = [
         vary("random_state", 1, DIFFERENT, release=PRIVATE, prior="learned"),
         larger={"release": released((9, 1, 0), 10, LAPLACE)},
     ),
-    *(
-        row
-        for name, base, of, varied in (
-            ("pdf", {"values": 0.3}, np.array, [vary("values", 0.4, DIFFERENT)]),
-            ("cdf", {"values": 0.3}, lambda p: p[0], [vary("values", 0.4, LARGER)]),
-            (
-                "interval",
-                {},
-                first_width,
-                [vary("level", 0.99, LARGER), vary("kind", "simultaneous", LARGER)],
-            ),
-            (
-                "summary",
+    *of_methods(
+        POSTERIOR,
+        {
+            "pdf": ({"values": 0.3}, np.array, {"different": {"values": 0.4}}),
+            "cdf": ({"values": 0.3}, lambda p: p[0], {"larger": {"values": 0.4}}),
+            "interval": ({}, first_width, {"larger": {"level": 0.99, "kind": "simultaneous"}}),
+            "summary": (
                 {},
                 lambda frame: float((frame[:, 4] - frame[:, 3]).sum()),
-                [
-                    vary("level", 0.99, LARGER),
-                    vary("kind", "hdi", SMALLER),
-                    vary("among", "answered", LARGER, lambda frame: frame["mean"][0], self=OTHERS),
-                ],
+                vary("kind", "hdi", SMALLER),
+                vary("among", "answered", LARGER, lambda frame: frame["mean"][0], self=OTHERS),
+                MORE,
             ),
-            (
-                "sample",
-                {"size": 5, "random_state": 0},
-                np.array,
-                [vary("size", 6, LARGER, len), vary("random_state", 1, DIFFERENT)],
-            ),
-            (
-                "merged",
+            "sample": (DRAWN, np.array, SIZE, SEED),
+            "merged": (
                 {"groups": {"x": ["a", "c"]}},
                 first_mean,
-                [vary("groups", {"x": ["b", "c"]}, SMALLER)],
+                {"smaller": {"groups": {"x": ["b", "c"]}}},
             ),
-            (
-                "given",
-                {"categories": ["a", "c"]},
-                first_mean,
-                [vary("categories", ["b", "c"], SMALLER)],
-            ),
-            (
-                "predictive",
-                {"records": 50, "size": 5, "random_state": 0},
+            "given": ({"categories": [*"ac"]}, first_mean, {"smaller": {"categories": [*"bc"]}}),
+            "predictive": (
+                {"records": 50, **DRAWN},
                 np.array,
-                [
-                    vary("records", 60, LARGER, lambda drawn: int(drawn.sum())),
-                    vary("size", 6, LARGER, len),
-                    vary("random_state", 1, DIFFERENT),
-                ],
+                vary("records", 60, LARGER, lambda drawn: int(drawn.sum())),
+                SIZE,
+                SEED,
             ),
-            (
-                "probability",
+            "probability": (
                 {"event": first_is_larger, "draws": 400},
                 lambda p: p.value,
-                [
-                    vary("event", lambda theta: ~first_is_larger(theta), SMALLER),
-                    vary("draws", 1600, SMALLER, lambda p: p.standard_error),
-                    vary("random_state", 1, DIFFERENT),
-                ],
+                vary("event", lambda theta: ~first_is_larger(theta), SMALLER),
+                vary("draws", 1600, SMALLER, lambda p: p.standard_error),
+                SEED,
             ),
-            (
-                "compare",
+            "compare": (
                 {"other": OTHER},
                 lambda compared: compared.probability,
-                [vary("other", POSTERIOR, DIFFERENT)],
+                {"different": {"other": POSTERIOR}},
             ),
-            (
-                "difference",
-                {"first": "a", "second": "b"},
+            "difference": (
+                PAIR,
                 lambda found: found.interval(),
-                [
-                    vary("first", "c", DIFFERENT),
-                    vary("second", "c", DIFFERENT),
-                    vary("random_state", 1, DIFFERENT),
-                ],
+                {"different": {"first": "c", "second": "c", "random_state": 1}},
             ),
-            (
-                "ratio",
-                {"first": "a", "second": "b"},
+            "ratio": (
+                PAIR,
                 lambda found: found.interval(),
-                [vary("first", "c", SMALLER), vary("second", "c", LARGER)],
+                {"smaller": {"first": "c"}, "larger": {"second": "c"}},
             ),
-            ("odds", {"label": "a"}, lambda found: found.mean(), [vary("label", "b", SMALLER)]),
-            (
-                "quantile",
-                {"level": 0.5, "edges": [0, 1, 2, 3]},
-                lambda found: found.value.mean(),
-                [vary("level", 0.7, LARGER), vary("edges", [0, 2, 4, 6], LARGER)],
+            "odds": ({"label": "a"}, mean_of, {"smaller": {"label": "b"}}),
+            "quantile": (
+                {"level": 0.5, **BINS},
+                quantile_of,
+                {"larger": {"level": 0.7, "edges": [0, 2, 4, 6]}},
             ),
-            (
-                "quantiles",
-                {"levels": [0.5], "edges": [0, 1, 2, 3]},
-                lambda found: next(iter(found.values())).value.mean(),
-                [vary("levels", [0.7], LARGER), vary("edges", [0, 2, 4, 6], LARGER)],
+            "quantiles": (
+                {"levels": [0.5], **BINS},
+                lambda found: quantile_of(next(iter(found.values()))),
+                {"larger": {"levels": [0.7], "edges": [0, 2, 4, 6]}},
             ),
-            (
-                "quantity",
+            "quantity": (
                 {"function": lambda p: p["a"] - p["b"], "draws": 400},
-                lambda found: found.mean(),
-                [
-                    vary("function", lambda p: p["b"] - p["a"], SMALLER),
-                    vary("label", "lead", DIFFERENT, repr),
-                    vary("of", "counts", LARGER),
-                    vary("draws", 1600, SMALLER, lambda found: found.standard_error),
-                    vary("random_state", 1, DIFFERENT),
-                ],
+                mean_of,
+                vary("function", lambda p: p["b"] - p["a"], SMALLER),
+                vary("label", "lead", DIFFERENT, repr),
+                vary("draws", 1600, SMALLER, lambda found: found.standard_error),
+                {**SEED, "larger": {"of": "counts"}},
             ),
-            (
-                "to_frame",
-                {},
-                lambda frame: frame["upper"].sum() - frame["lower"].sum(),
-                [vary("level", 0.99, LARGER)],
-            ),
-            (
-                "to_arviz",
+            "to_frame": ({}, lambda frame: frame["upper"].sum() - frame["lower"].sum(), MORE),
+            "to_arviz": (
                 {"draws": 5},
                 lambda data: data.posterior["theta"].values,
-                [
-                    vary("draws", 6, LARGER, lambda data: data.posterior.sizes["draw"]),
-                    vary("random_state", 1, DIFFERENT),
-                ],
+                vary("draws", 6, LARGER, lambda data: data.posterior.sizes["draw"]),
+                SEED,
             ),
-        )
-        for method in [getattr(ob.NoiseAwarePosterior, name)]
-        for row in rows(method, {"self": POSTERIOR, **base}, of, *varied)
+            "plot": ({}, ends_of, *PICTURES),
+        },
     ),
-    *(
-        row
-        for name in ("interval", "places", "row")
-        for row in rows(
-            getattr(QuantilePosterior, name),
-            {"self": QUANTILE},
-            lambda found: found[1] if len(found) == 2 else found[4],
-            smaller={"level": 0.001},
-        )
-    ),
-    *(
-        row
-        for kind, made in (
-            (CategoryPosterior, POSTERIOR["a"]),
-            (CountsPosterior, PRIVATE.posterior.counts),
-            (NumberPosterior, PRIVATE.posterior.records),
-        )
-        for name, base, of, varied in (
-            (
-                "interval",
+    *of_methods(
+        QUANTILE,
+        {
+            name: (
                 {},
-                lambda ends: float(np.diff(np.array(list(ends)), axis=0).sum()),
-                [vary("level", 0.99, LARGER)]
-                + [vary("kind", "hdi", SMALLER)] * (kind is CategoryPosterior),
-            ),
-            (
-                "pdf" if kind is CategoryPosterior else "pmf",
-                {"values": 1.0},
-                lambda p: float(np.sum(p)),
-                [vary("values", 0.5, DIFFERENT)],
-            ),
-            ("cdf", {"values": 0.5}, lambda p: float(np.sum(p)), [vary("values", 1.0, LARGER)]),
-            (
-                "sample",
-                {"size": 5, "random_state": 0},
-                np.array,
-                [vary("size", 6, LARGER, len), vary("random_state", 1, DIFFERENT)],
-            ),
+                lambda found: found[1] if len(found) == 2 else found[4],
+                {"smaller": {"level": 0.001}},
+            )
+            for name in ("interval", "places", "row")
+        },
+    ),
+    *(
+        row
+        for value in (POSTERIOR["a"], PRIVATE.posterior.counts, PRIVATE.posterior.records)
+        for is_category in [isinstance(value, CategoryPosterior)]
+        for row in of_methods(
+            value,
+            {
+                "interval": (
+                    {},
+                    lambda ends: float(np.diff(np.array(list(ends)), axis=0).sum()),
+                    {**MORE, **({"smaller": {"kind": "hdi"}} if is_category else {})},
+                ),
+                "pdf" if is_category else "pmf": (
+                    {"values": 1.0},
+                    sum_of,
+                    {"different": {"values": 0.5}},
+                ),
+                "cdf": ({"values": 0.5}, sum_of, {"larger": {"values": 1.0}}),
+                "sample": (DRAWN, np.array, SIZE, SEED),
+            },
         )
-        for row in rows(getattr(kind, name), {"self": made, **base}, of, *varied)
     ),
     *rows(
         of_variables(ob.NoiseAwarePosterior.marginal),
@@ -372,49 +341,32 @@ POSTERIORS = [
         list,
         vary("by", "y", DIFFERENT, lambda p: [p[key].mean().tolist() for key in p]),
     ),
-    *rows(Pooled.to_frame, {"self": POOLED}, pooled_width, larger={"level": 0.99}),
-    *rows(Pooled.sheet, {"self": POOLED}, repr, different={"level": 0.99}),
-    *rows(
-        Pooled.plot,
-        {"self": POOLED},
-        lambda ax: ends_drawn(ax.figure),
-        vary("title", "Votes", DIFFERENT, lambda ax: ax.get_title(loc="left")),
-        vary("ax", PICTURE, DIFFERENT, lambda ax: ax is PICTURE),
-        different={"level": 0.99},
+    *of_methods(
+        POOLED,
+        {
+            "to_frame": ({}, pooled_width, MORE),
+            "sheet": ({}, repr, OTHER_LEVEL),
+            "plot": ({}, ends_of, *PICTURES),
+        },
     ),
-    *rows(
-        ob.NoiseAwarePosterior.plot,
-        {"self": POSTERIOR},
-        lambda ax: ends_drawn(ax.figure),
-        vary("title", "Votes", DIFFERENT, lambda ax: ax.get_title(loc="left")),
-        vary("ax", PICTURE, DIFFERENT, lambda ax: ax is PICTURE),
-        different={"level": 0.99},
+    *of_methods(
+        ODDS,
+        {
+            "interval": ({}, np.diff, MORE),
+            "cdf": ({"values": 1.0}, float, {"larger": {"values": 2.0}}),
+            "probability": ({}, lambda p: p.value, {"smaller": {"above": 2.0}}),
+            "row": ({}, list, {"different": {"level": 0.5}}),
+            "sample": (DRAWN, list, SIZE, SEED),
+        },
     ),
-    *rows(Quantity.interval, {"self": ODDS}, np.diff, larger={"level": 0.99}),
-    *rows(Quantity.cdf, {"self": ODDS, "values": 1.0}, float, larger={"values": 2.0}),
-    *rows(Quantity.probability, {"self": ODDS}, lambda p: p.value, smaller={"above": 2.0}),
-    *rows(Quantity.row, {"self": ODDS}, list, different={"level": 0.5}),
-    *rows(
-        Quantity.sample,
-        {"self": ODDS, "size": 5, "random_state": 0},
-        list,
-        vary("size", 6, LARGER, len),
-        different={"random_state": 1},
+    *of_methods(
+        COMPARED,
+        {
+            "cdf": ({"values": 0.0}, lambda found: float(found[0]), {"larger": {"values": 0.3}}),
+            "sample": (DRAWN, np.ravel, SIZE, SEED),
+            "interval": ({}, first_width, MORE),
+        },
     ),
-    *rows(
-        Comparison.cdf,
-        {"self": COMPARED, "values": 0.0},
-        lambda found: float(found[0]),
-        larger={"values": 0.3},
-    ),
-    *rows(
-        Comparison.sample,
-        {"self": COMPARED, "size": 5, "random_state": 0},
-        np.ravel,
-        vary("size", 6, LARGER, len),
-        different={"random_state": 1},
-    ),
-    *rows(Comparison.interval, {"self": COMPARED}, first_width, larger={"level": 0.99}),
     *(
         row
         for distance in (ob.mechanisms.hellinger_distance, ob.mechanisms.bhattacharyya_angle)
