@@ -14,7 +14,7 @@ import opendp_bayes as ob
 from opendp_bayes.surveys.joint_posterior import survey_posterior
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.surveys.survey_tables.table_posterior import TablePosterior
-from tests.helpers.argument_rows import DIFFERENT, LARGER, rows, vary
+from tests.helpers.argument_rows import DIFFERENT, LARGER, of_methods, rows, vary
 from tests.helpers.argument_rows_of_posteriors import first_mean, first_width, of_variables
 from tests.helpers.releases import guarantee
 
@@ -85,6 +85,14 @@ COPIES = (
     vary("records", 200, LARGER, None, kind="predictive"),
     vary("random_state", 1, DIFFERENT),
 )
+
+CORNERS = {"first": ("a", "a"), "second": ("b", "b")}
+TOWARDS_EACH_OTHER = {"larger": {"second": ("a", "b")}, "smaller": {"first": ("a", "b")}}
+
+
+def mean_of(found: Any) -> float:
+    return found.mean()
+
 
 SURVEYS = [
     *rows(
@@ -157,51 +165,42 @@ SURVEYS = [
         larger={"level": 0.9},
     ),
     *rows(SurveyPosterior.plot, {"self": SURVEY}, lambda ax: ax is AXES, different={"ax": AXES}),
-    *rows(
-        TablePosterior.quantile,
-        {"self": SURVEY.marginal("y"), "level": 0.5, "edges": [0, 1, 2]},
-        lambda found: found.value.mean(),
-        larger={"level": 0.7, "edges": [0, 2, 4]},
+    *of_methods(
+        SURVEY.marginal("y"),
+        {
+            "quantile": (
+                {"level": 0.5, "edges": [0, 1, 2]},
+                lambda found: found.value.mean(),
+                {"larger": {"level": 0.7, "edges": [0, 2, 4]}},
+            ),
+            "quantiles": (
+                {"levels": [0.5], "edges": [0, 1, 2]},
+                lambda found: next(iter(found.values())).value.mean(),
+                {"larger": {"levels": [0.7], "edges": [0, 2, 4]}},
+            ),
+        },
     ),
-    *rows(
-        TablePosterior.quantiles,
-        {"self": SURVEY.marginal("y"), "levels": [0.5], "edges": [0, 1, 2]},
-        lambda found: next(iter(found.values())).value.mean(),
-        larger={"levels": [0.7], "edges": [0, 2, 4]},
-    ),
-    *rows(TablePosterior.interval, {"self": TABLE}, first_width, larger={"level": 0.99}),
-    *rows(
-        TablePosterior.cdf,
-        {"self": TABLE, "values": 0.3},
-        lambda p: float(p.sum()),
-        larger={"values": 0.4},
-    ),
-    *rows(
-        TablePosterior.sample,
-        {"self": TABLE, "size": 5, "random_state": 0},
-        np.array,
-        vary("size", 6, LARGER, len),
-        different={"random_state": 1},
-    ),
-    *rows(
-        TablePosterior.difference,
-        {"self": TABLE, "first": ("a", "a"), "second": ("b", "b")},
-        lambda found: found.mean(),
-        larger={"second": ("a", "b")},
-        smaller={"first": ("a", "b")},
-    ),
-    *rows(
-        TablePosterior.ratio,
-        {"self": TABLE, "first": ("a", "a"), "second": ("b", "b")},
-        lambda found: found.mean(),
-        larger={"second": ("a", "b")},
-        smaller={"first": ("a", "b")},
-    ),
-    *rows(
-        TablePosterior.odds,
-        {"self": TABLE, "label": ("a", "a")},
-        lambda found: found.mean(),
-        smaller={"label": ("a", "b")},
+    *of_methods(
+        TABLE,
+        {
+            "interval": ({}, first_width, {"larger": {"level": 0.99}}),
+            "cdf": ({"values": 0.3}, lambda p: float(p.sum()), {"larger": {"values": 0.4}}),
+            "sample": (
+                {"size": 5, "random_state": 0},
+                np.array,
+                vary("size", 6, LARGER, len),
+                {"different": {"random_state": 1}},
+            ),
+            "difference": (CORNERS, mean_of, TOWARDS_EACH_OTHER),
+            "ratio": (CORNERS, mean_of, TOWARDS_EACH_OTHER),
+            "odds": ({"label": ("a", "a")}, mean_of, {"smaller": {"label": ("a", "b")}}),
+            "quantity": (
+                {"function": lambda p: p["a", "a"]},
+                mean_of,
+                vary("label", "share", DIFFERENT, repr),
+                {"larger": {"of": "counts"}, "smaller": {"function": lambda p: p["a", "b"]}},
+            ),
+        },
     ),
     *rows(
         of_variables(TablePosterior.marginal),
@@ -220,13 +219,5 @@ SURVEYS = [
         {"self": SURVEY.marginal("x"), "other": SURVEY.conditional("x", y="a")},
         first_mean,
         larger={"other": SURVEY.conditional("x", y="b")},
-    ),
-    *rows(
-        TablePosterior.quantity,
-        {"self": TABLE, "function": lambda p: p["a", "a"]},
-        lambda found: found.mean(),
-        vary("label", "share", DIFFERENT, repr),
-        larger={"of": "counts"},
-        smaller={"function": lambda p: p["a", "b"]},
     ),
 ]

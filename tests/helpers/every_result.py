@@ -149,36 +149,35 @@ def called(result: Any, method: str, arguments: dict[str, Any]) -> Any:
     return function(*positional, **named)
 
 
-#: What parameters of these names take, whatever they are of.
 PLAUSIBLE: dict[str, Any] = {
     "level": 0.9,
     "levels": [0.2, 0.6],
     "values": [0.1, 0.5],
+    "above": 0.2,
     "draws": 40,
     "number": 20,
-    "random_state": 1,
-    "among": "answered",
     "records": 20,
     "copies": 2,
+    "ess": 20,
+    "size": 5,
+    "random_state": 1,
+    "among": "answered",
+    "of": "probabilities",
+    "by": ["x"],
     "decimals": 3,
     "percent": True,
-    "edges": None,
-    "of": "probabilities",
-    "above": 0.2,
-    "ax": None,
     "columns": 2,
     "title": "t",
+    "format": "csv",
+    "edges": None,
+    "ax": None,
     "plug_in": True,
     "wait": True,
-    "by": ["x"],
     "m_prior": 1.0,
     "kappa_prior": None,
-    "ess": 20,
     "sizes": {"n": 9, "s": 5},
-    "format": "csv",
     "delta": 1e-6,
     "epsilon": 0.5,
-    "size": 5,
 }
 
 

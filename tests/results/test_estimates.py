@@ -91,51 +91,30 @@ def test_where_the_posterior_is_refused_the_reason_is_given(wait: bool) -> None:
         REFUSED.estimates()
 
 
+PRIVATE, MANY = (LaplaceParameters(scale, total="private") for scale in (2.0, 10.0))
+
+
+def of_hundreds(k: int):
+    """A hundred records of each category, in a number that is private."""
+    labels, prior = tuple(range(k)), (1.0,) * k
+    return changed(
+        RELEASE, drawn=(100,) * k, categories=labels, prior=prior, size=None, mechanism=MANY
+    )
+
+
+MILLION = {"drawn": (600_000, 400_000), "size": 10**6, "mechanism": SmoothHellingerExponential(4.0)}
+WIDE = {"drawn": (10**6,) * 3, "size": 3 * 10**6, "mechanism": LaplaceParameters(1e4)}
 QUICK = {
     "two categories": (PAIR, True),
-    "two categories, a million records": (
-        changed(
-            PAIR, drawn=(600_000, 400_000), size=10**6, mechanism=SmoothHellingerExponential(4.0)
-        ),
-        True,
-    ),
-    "two categories, number private": (
-        changed(PAIR, size=None, mechanism=LaplaceParameters(2.0, total="private")),
-        True,
-    ),
+    "two categories, a million records": (changed(PAIR, **MILLION), True),
+    "two categories, number private": (changed(PAIR, size=None, mechanism=PRIVATE), True),
     "noise": (RELEASE, True),
-    "noise, number private": (
-        changed(RELEASE, size=None, mechanism=LaplaceParameters(2.0, total="private")),
-        True,
-    ),
+    "noise, number private": (changed(RELEASE, size=None, mechanism=PRIVATE), True),
     "K-norm": (changed(RELEASE, mechanism=KNormParameters(2.0)), True),
     "K-norm with a 0": (changed(RELEASE, drawn=(15, 0, 5), mechanism=KNormParameters(2.0)), True),
-    "wide noise": (
-        changed(RELEASE, drawn=(10**6,) * 3, size=3 * 10**6, mechanism=LaplaceParameters(1e4)),
-        True,
-    ),
-    "many categories, number private": (
-        changed(
-            RELEASE,
-            drawn=(100,) * 60,
-            categories=tuple(range(60)),
-            prior=(1.0,) * 60,
-            size=None,
-            mechanism=LaplaceParameters(10.0, total="private"),
-        ),
-        True,
-    ),
-    "a thousand categories": (
-        changed(
-            RELEASE,
-            drawn=(100,) * 1000,
-            categories=tuple(range(1000)),
-            prior=(1.0,) * 1000,
-            size=None,
-            mechanism=LaplaceParameters(10.0, total="private"),
-        ),
-        False,
-    ),
+    "wide noise": (changed(RELEASE, **WIDE), True),
+    "many categories, number private": (of_hundreds(60), True),
+    "a thousand categories": (of_hundreds(1000), False),
     "a list of data sets": (SLOW, False),
     "importance sampling": (changed(SLOW, drawn=(1000, 3000, 2000), size=6000), False),
 }

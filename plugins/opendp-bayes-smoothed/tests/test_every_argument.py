@@ -11,7 +11,7 @@ import pytest
 
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
-from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check, rows, vary
+from tests.helpers.argument_rows import DIFFERENT, LARGER, Row, check, rows, vary
 
 PI = [[0.5, 0.5], [0.9, 0.1]]
 WITH = "with"
@@ -68,140 +68,117 @@ def loss(rate: float = 0.3) -> obs.SmoothedLoss:
 GUARANTEE, NOISE = obs.SmoothedDP(10, ((0.5, 0.5),)), obs.NoisySamplingHistogram(4.0, 0.3)
 ONE = {"counts": (6, 4), "rate": 0.5, "epsilon": 0.2}
 SMOOTHED = {"distributions": PI, "size": 10, "rate": 0.5, "epsilon": 0.9}
-PROFILE_ROWS = [
-    vary("counts", (9, 1), LARGER),
-    vary("rate", 0.8, LARGER),
-    vary("epsilon", 0.4, SMALLER),
-    vary("replacement", WITH, SMALLER),
-]
-SMOOTHED_ROWS = [
-    vary("distributions", [[0.5, 0.5], [0.99, 0.01]], LARGER),
-    vary("size", 20, SMALLER),
-    vary("rate", 0.8, LARGER),
-    vary("epsilon", 1.2, SMALLER),
-]
 PURE, APPROX = dp.max_divergence(), dp.approximate(dp.max_divergence())
 ROWS: list[Row] = [
-    *rows(obs.database_profile, ONE, float, *PROFILE_ROWS, vary("log", True, DIFFERENT)),
+    *rows(
+        obs.database_profile,
+        ONE,
+        float,
+        different={"log": True},
+        larger={"counts": (9, 1), "rate": 0.8},
+        smaller={"epsilon": 0.4, "replacement": WITH},
+    ),
     *rows(
         obs.smoothed_delta,
         SMOOTHED,
         float,
-        *SMOOTHED_ROWS,
-        vary("replacement", WITH, SMALLER),
-        vary("log", True, DIFFERENT),
+        different={"log": True},
+        larger={"distributions": [[0.5, 0.5], [0.99, 0.01]], "rate": 0.8},
+        smaller={"size": 20, "epsilon": 1.2, "replacement": WITH},
     ),
     *rows(
         obs.smoothed_epsilon,
         {"distributions": [[0.5, 0.5], [0.7, 0.3]], "size": 10, "rate": 0.3, "delta": 0.1},
         float,
-        vary("distributions", PI, LARGER),
-        vary("size", 20, SMALLER),
-        vary("rate", 0.4, LARGER),
-        vary("delta", 0.2, SMALLER),
-        vary("replacement", WITH, SMALLER),
+        larger={"distributions": PI, "rate": 0.4},
+        smaller={"size": 20, "delta": 0.2, "replacement": WITH},
     ),
     *rows(
         obs.smoothed_value,
         {"function": lambda counts: counts[0] == counts[1], "distributions": PI, "size": 10},
         float,
-        vary("function", lambda counts: counts[0] >= counts[1], LARGER),
-        vary("distributions", [[0.6, 0.4], [0.9, 0.1]], SMALLER),
-        vary("size", 20, SMALLER),
+        larger={"function": lambda counts: counts[0] >= counts[1]},
+        smaller={"distributions": [[0.6, 0.4], [0.9, 0.1]], "size": 20},
     ),
     *rows(
         obs.composed,
         {"losses": [(0.5, 0.1), (0.25, 0.1)]},
         tuple,
-        vary("losses", [(0.5, 0.1), (0.5, 0.1)], LARGER),
+        larger={"losses": [(0.5, 0.1), (0.5, 0.1)]},
     ),
     *rows(
         noisy,
         {"output_measure": PURE, "scale": 4.0, "rate": 0.3, "d_in": 1},
         lambda found: found[0] if isinstance(found, tuple) else found,
         vary("output_measure", APPROX, DIFFERENT, lambda found: found),
-        vary("scale", 8.0, SMALLER),
-        vary("rate", 0.6, LARGER),
-        vary("d_in", 2, LARGER),
+        larger={"rate": 0.6, "d_in": 2},
+        smaller={"scale": 8.0},
     ),
     *rows(
         histogram,
         {"output_measure": APPROX, "rate": 0.3, "replacement": "without", "d_in": 1},
         lambda found: found[1] if isinstance(found, tuple) else found,
         vary("output_measure", obs.smoothed(PI, size=10), DIFFERENT, repr),
-        vary("rate", 0.6, LARGER),
-        vary("replacement", WITH, SMALLER),
-        vary("d_in", 2, LARGER),
+        larger={"rate": 0.6, "d_in": 2},
+        smaller={"replacement": WITH},
     ),
     *rows(
         average,
         {"output_measure": obs.smoothed(PI, size=10), "rate": 0.3, "values": [0, 1], "d_in": 1},
         lambda found: found.delta(0.5),
-        vary("output_measure", obs.smoothed([[0.5, 0.5]], size=10), SMALLER),
-        vary("rate", 0.6, LARGER),
         vary("values", [0, 0], OF_THE_HISTOGRAM),
-        vary("d_in", 0, SMALLER),
+        larger={"rate": 0.6},
+        smaller={"output_measure": obs.smoothed([[0.5, 0.5]], size=10), "d_in": 0},
     ),
     *rows(
         smoothed_at,
         {"distributions": PI, "size": 10},
         float,
-        vary("distributions", [[0.5, 0.5]], SMALLER),
-        vary("size", 20, REFUSED),  # the counts are those of 10 records
+        refused={"size": 20},
+        smaller={"distributions": [[0.5, 0.5]]},
     ),
     *rows(
-        obs.SmoothedLoss.delta,
-        {"self": loss(), "epsilon": 0.4},
-        float,
-        vary("epsilon", 0.9, SMALLER),
+        obs.SmoothedLoss.delta, {"self": loss(), "epsilon": 0.4}, float, smaller={"epsilon": 0.9}
     ),
-    *rows(
-        obs.SmoothedLoss.epsilon,
-        {"self": loss(), "delta": 0.2},
-        float,
-        vary("delta", 0.25, SMALLER),
-    ),
+    *rows(obs.SmoothedLoss.epsilon, {"self": loss(), "delta": 0.2}, float, smaller={"delta": 0.25}),
     *rows(
         obs.SmoothedLoss.promised_delta,
         {"self": obs.SmoothedLoss(GUARANTEE, NOISE), "epsilon": 0.1},
         float,
-        vary("epsilon", 0.12, SMALLER),
+        smaller={"epsilon": 0.12},
     ),
     *rows(
         obs.SmoothedLoss.statement,
         {"self": loss(), "epsilons": (0.4,)},
         str,
-        vary("epsilons", (0.9,), DIFFERENT),
+        different={"epsilons": (0.9,)},
     ),
     *rows(
         obs.SamplingHistogram,
         {"scale": 1.0, "rate": 0.3, "replacement": "without"},
         lambda found: found.proven_loss(1, size=10, prior=(1.0, 1.0), delta=1.0).delta,
-        vary("scale", 3.0, SMALLER),
-        vary("rate", 0.6, LARGER),
-        vary("replacement", WITH, SMALLER),
+        larger={"rate": 0.6},
+        smaller={"scale": 3.0, "replacement": WITH},
     ),
     *rows(
         obs.NoisySamplingHistogram,
         {"scale": 4.0, "rate": 0.3},
         lambda found: found.proven_loss(1, size=10, prior=(1.0, 1.0)).epsilon,
-        vary("scale", 8.0, SMALLER),
-        vary("rate", 0.6, LARGER),
+        larger={"rate": 0.6},
+        smaller={"scale": 8.0},
     ),
     *rows(
         obs.SmoothedDP,
         {"size": 10, "vertices": ((0.5, 0.5), (0.9, 0.1))},
         lambda guarantee: obs.SmoothedLoss(guarantee, NOISE).delta(0.1),
-        vary("size", 20, SMALLER),
-        vary("vertices", ((0.5, 0.5),), SMALLER),
+        smaller={"size": 20, "vertices": ((0.5, 0.5),)},
     ),
     *rows(
         obs.SmoothedLoss,
         {"guarantee": GUARANTEE, "mechanism": NOISE, "d_in": 1},
         lambda found: found.delta(0.1),
-        vary("guarantee", obs.SmoothedDP(20, ((0.5, 0.5),)), SMALLER),
-        vary("mechanism", obs.NoisySamplingHistogram(2.0, 0.3), LARGER),
-        vary("d_in", 0, SMALLER),
+        larger={"mechanism": obs.NoisySamplingHistogram(2.0, 0.3)},
+        smaller={"guarantee": obs.SmoothedDP(20, ((0.5, 0.5),)), "d_in": 0},
     ),
     *rows(
         obs.SamplingHistogram.proven_loss,
@@ -213,10 +190,9 @@ ROWS: list[Row] = [
             "delta": 0.9,
         },
         lambda found: found.delta,
-        vary("d_in", 2, LARGER),
-        vary("size", 15, LARGER),
         vary("prior", (2.0, 1.0), HISTOGRAM_ONLY),
         vary("delta", 0.1, LARGER, lambda found: found.epsilon),
+        larger={"d_in": 2, "size": 15},
     ),
     *rows(
         obs.NoisySamplingHistogram.proven_loss,
@@ -228,10 +204,9 @@ ROWS: list[Row] = [
             "delta": 0.1,
         },
         lambda found: found.epsilon,
-        vary("d_in", 2, LARGER),
-        vary("size", 15, LARGER),
         vary("prior", (2.0, 1.0), HISTOGRAM_ONLY),
         vary("delta", 0.2, IS_PURE),
+        larger={"d_in": 2, "size": 15},
     ),
 ]
 
