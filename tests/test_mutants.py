@@ -68,16 +68,8 @@ def test_reasons_are_of_lines_that_are_still_there() -> None:
     assert gone == []
 
 
-@pytest.mark.parametrize(
-    ("line", "there"),
-    [
-        ("LARGEST_WORK = 9999999999", True),
-        ("if d_in == -1:", True),
-        ("if not d_in == 0:", True),
-        ("if d_in == 0 and True and False:", False),
-        ("LARGEST_TOIL = 9999999999", False),
-    ],
-)
-def test_one_mistake_makes_a_line_of_a_line(line: str, there: bool) -> None:
-    assert is_still_there("opendp_bayes/accounting/losses.py", line) == there
-    assert not is_still_there("opendp_bayes/accounting/gone.py", line)
+def test_a_line_that_is_gone_is_noticed() -> None:
+    """Negative control; one mistake makes of a line another one."""
+    for line, there in (("LARGEST_WORK = 9999999999", True), ("LARGEST_TOIL = 9999999999", False)):
+        assert is_still_there("opendp_bayes/accounting/losses.py", line) == there
+    assert not is_still_there("opendp_bayes/accounting/gone.py", "LARGEST_WORK = 9999999999")

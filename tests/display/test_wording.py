@@ -16,27 +16,18 @@ PROMISE = guarantee(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0))
 WITH_DELTA = PrivacyLoss(1.0, 0.25, 2.0, delta=1e-7)
 
 
+CONCENTRATED = "ZeroConcentratedDivergence"
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (
-            {},
-            (
-                "ε = 1 for data sets that differ by 1 record changed. The number of records, 10, is"
-                " public."
-            ),
-        ),
-        (
-            {"size": None},
-            (
-                "ε = 1 for data sets that differ by 1 record added or removed. The number of"
-                " records is private."
-            ),
-        ),
+        ({}, "differ by 1 record changed. The number of records, 10, is public."),
+        ({"size": None}, "by 1 record added or removed. The number of records is private."),
         ({"d_in": 3}, "ε = 1 for data sets that differ by 3 records changed."),
-        ({"measure": "ZeroConcentratedDivergence"}, "ρ = 0.25 (zero-concentrated) for"),
+        ({"measure": CONCENTRATED}, "ρ = 0.25 (zero-concentrated) for"),
         (
-            {"loss": WITH_DELTA, "measure": "Approximate(ZeroConcentratedDivergence)"},
+            {"loss": WITH_DELTA, "measure": f"Approximate({CONCENTRATED})"},
             "ρ = 0.25 (zero-concentrated), δ = 1e-07 for",
         ),
         ({"loss": WITH_DELTA, "measure": "Approximate(MaxDivergence)"}, "ε = 1, δ = 1e-07 for"),

@@ -439,16 +439,6 @@ def test_beside_other_queries():
     assert len(whole.current_privacy_loss()) == 3
 
 
-def test_a_filter_is_not_reached_by_more_than_what_is_left():
-    whole = dp.Context.compositor(
-        data=DATA, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
-    )
-    ask(whole.query(epsilon=0.75)).release()
-    with pytest.raises(ValueError, match="left of the Context's budget"):
-        ask(whole.query(epsilon=0.5)).release()
-    assert ask(whole.query(epsilon=0.25)).release().epsilon <= 0.25
-
-
 # --- keys
 KEYED = {
     "categories of the Enum": ("region", {}, {"north": (3, 2), "south": (2, 1), "east": (0, 1)}),
@@ -529,12 +519,6 @@ def test_prior_and_mechanism():
     assert released.mechanism.noise == "floored"
     own = ob.LaplaceParameters(50.0, total="private")
     assert ask(whole.query(), mechanism=own).release().mechanism == own
-
-
-def test_two_groups_are_compared():
-    released = ask(context(loss=EXACT).query()).release()
-    difference = released["north"].posterior.compare(released["south"].posterior)
-    assert difference.mean() == pytest.approx([4 / 7 - 3 / 5, 3 / 7 - 2 / 5], abs=1e-9)
 
 
 # --- plans before group_by

@@ -173,38 +173,6 @@ def test_another_thread_does_not_deliver_what_is_held_back_for_the_main_thread()
     assert done == [None, None]
 
 
-POLARS = """
-import ctypes, signal, polars
-def handler():
-    action = (ctypes.c_void_p * 128)()
-    ctypes.CDLL(None).sigaction(signal.SIGINT, None, action)
-    return action[0]
-before = handler()
-signal.signal(signal.SIGINT, signal.default_int_handler)
-print(handler() == before)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="has no sigaction")
-def test_the_handler_of_polars_stays() -> None:
-    """It stops a scan, and is not Python's."""
-
-    def handler() -> int | None:
-        """The address of the function that the system calls: the first field."""
-        action = (ctypes.c_void_p * 128)()
-        ctypes.CDLL(None).sigaction(signal.SIGINT, None, action)
-        return action[0]
-
-    polars = handler()
-    with deferred_interrupts():
-        assert handler() == polars
-    assert handler() == polars
-    control = subprocess.run(
-        [sys.executable, "-c", POLARS], capture_output=True, text=True, check=True
-    )
-    assert control.stdout == "False\n", "signal.signal alone does remove it"
-
-
 # --- releases
 def context(releases: int = 2, delta: float = 0.0) -> Any:
     return plain_context(VOTES, loss={"epsilon": 1.0, "delta": delta or None}, parts=releases)

@@ -91,48 +91,6 @@ def test_it_is_the_largest_of_all_changes(law: tuple[Any, ...], size: tuple[int,
     assert found == pytest.approx(truth, rel=1e-11, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("law", "arguments", "values"),
-    [
-        (LaplaceThreshold(1.0, 20), {}, {1.0: 4.095972399979e-9, 0.5: 0.2876491366450}),
-        (
-            LaplaceThreshold(2.0, 39),
-            {"keys": 2},
-            {1.0: 6.975025834576e-9, 0.9: 0.03687127710054, 0.25: 0.2044345439130},
-        ),
-        (LaplaceThreshold(2.0, 39), {"keys": 2, "changed": True}, {1.0: 0.09489511459276}),
-        (LaplaceThreshold(1.5, 12), {"records": 3}, {2.0: 1.637851287324e-3, 1.0: 0.4176776850738}),
-        (GaussianThreshold(5.2, 31), {}, {1.0: 6.665757664016e-9, 0.8: 9.664896492076e-7}),
-        (
-            GaussianThreshold(10.5, 62),
-            {"keys": 4},
-            {1.0: 1.642102719474e-8, 0.5: 3.290741161052e-4},
-        ),
-        (GaussianThreshold(4.0, 20), {"keys": 2, "records": 2}, {2.0: 1.226134858376e-3}),
-        (
-            OptimalThreshold(0.5, 5e-9),
-            {"keys": 2},
-            {1.0: 9.999999975e-9, 0.9: 0.02437201598190, 0.6: 0.08443405586447},
-        ),
-        (
-            OptimalThreshold(1 / 3, 1e-6),
-            {"keys": 3},
-            {1.0: 2.999997000001e-6, 0.8: 0.03431153599030, 0.5: 0.07660097657622},
-        ),
-        (
-            OptimalThreshold(1.0, 1e-8, 0.8),
-            {},
-            {1.0: 1e-8, 0.9: 0.03636407922671, 0.5: 0.1601417626166},
-        ),
-    ],
-)
-def test_values_that_were_computed_apart(law, arguments, values):
-    for epsilon, value in values.items():
-        found = delta_of_discovery(law, epsilon, **arguments)
-        assert found == pytest.approx(value, rel=4e-13)
-        assert found >= value * (1 - 4e-13)
-
-
 def test_a_range_of_new_keys_is_searched_as_if_each_number_were_tried() -> None:
     seen = set()
     for law, keys, changed in (
