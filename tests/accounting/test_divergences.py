@@ -104,10 +104,8 @@ def test_the_largest_of_many_is_that_of_each() -> None:
     """Pairs whose range alone gives less are passed over, and change nothing."""
     rng = np.random.default_rng(4)
     spread = np.linspace(0.1, 2.0, 90)
-    log_p, log_q = (
-        np.log(rng.dirichlet(np.ones(6), 90).T) * spread,
-        np.log(rng.dirichlet(np.ones(6), 90).T) * spread,
-    )
+    log_p = np.log(rng.dirichlet(np.ones(6), 90).T) * spread
+    log_q = np.log(rng.dirichlet(np.ones(6), 90).T) * spread
     log_p, log_q = (part - np.log(np.exp(part).sum(axis=0)) for part in (log_p, log_q))
     none = np.zeros((90, 0), dtype=np.int64)
     block = Block(none, none, log_p, log_q)

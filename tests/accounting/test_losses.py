@@ -65,10 +65,8 @@ def random_cases(seed: int, number: int, largest: dict[int, int]) -> Iterator[Ca
     for _ in range(number):
         k = 2 if rng.random() < 0.6 else 3
         scale = float(np.exp(rng.uniform(math.log(0.05), math.log(20))))
-        gamma, beta = (
-            float(10 ** rng.uniform(math.log10(0.02), math.log10(5))),
-            float(10 ** rng.uniform(-2.5, 0.3)),
-        )
+        gamma = float(10 ** rng.uniform(math.log10(0.02), math.log10(5)))
+        beta = float(10 ** rng.uniform(-2.5, 0.3))
         mechanism: Any = [
             HellingerExponential(scale),
             HellingerExponential(scale, sensitivity="local"),
@@ -288,10 +286,8 @@ def test_groups(case: Case) -> None:
     earlier = 0.0
     for d_in in (1, 2, 3):
         epsilon, spread = laws.losses(d_in)
-        loss, profile = (
-            exact_loss(mechanism, size=size, prior=prior, d_in=d_in),
-            privacy_profile(mechanism, size=size, prior=prior, d_in=d_in),
-        )
+        loss = exact_loss(mechanism, size=size, prior=prior, d_in=d_in)
+        profile = privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)
         assert 0 <= excess(loss.epsilon, epsilon) <= ABOVE
         assert 0 <= excess(loss.range, spread) <= ABOVE
         assert laws.rho((1.001, 2.2, 8.0), d_in) <= oracles.real(loss.rho)

@@ -111,10 +111,8 @@ class Panels:
             if not np.any(cut):
                 break
             middle = np.floor((first + last) / 2)[cut]
-            first, last = (
-                np.concatenate([first[~cut], first[cut], middle + 1]),
-                np.concatenate([last[~cut], middle, last[cut]]),
-            )
+            first = np.concatenate([first[~cut], first[cut], middle + 1])
+            last = np.concatenate([last[~cut], middle, last[cut]])
             row = np.concatenate([row[~cut], row[cut], row[cut]])
             order = np.lexsort((first, row))
             row, first, last = row[order], first[order], last[order]

@@ -185,16 +185,12 @@ TWO_PAGES = bounded(Bound(by=["page"], per_group=1, num_groups=2))
 THREE_PAGES = bounded(Bound(by=["page"], per_group=1, num_groups=3))
 TWO_EACH = bounded(Bound(by=["page"], per_group=2), Bound(by=[], per_group=3))
 OF_BOTH = bounded(Bound(by=["page", "day"], per_group=1, num_groups=3))
-ONE_CHANGED, TWO_CHANGED = (
-    (dp.unit_of(changes=1), lambda sets: changed(sets, 1)),
-    (dp.unit_of(changes=2), lambda sets: changed(sets, 2)),
-)
+ONE_CHANGED = (dp.unit_of(changes=1), lambda sets: changed(sets, 1))
+TWO_CHANGED = (dp.unit_of(changes=2), lambda sets: changed(sets, 2))
 THREE = (dp.unit_of(contributions=3), lambda sets: within(sets, [Bound(by=[], per_group=3)]))
-PERSON, PEOPLE, EXCHANGED = (
-    of_people("contributions", 1),
-    of_people("contributions", 2),
-    of_people("changes", 1),
-)
+PERSON = of_people("contributions", 1)
+PEOPLE = of_people("contributions", 2)
+EXCHANGED = of_people("changes", 1)
 #: A unit, the data sets, the plan, the question, and the true distance.
 CASES: list[tuple[Any, str, str, str, Norms]] = [
     (THREE, "rows", "", "pages", (3, 9, 3)),

@@ -109,11 +109,9 @@ def test_three_log_gammas_would_not_do() -> None:
 def test_gap_is_within_its_bound() -> None:
     rng = np.random.default_rng(3)
     a = 10 ** rng.uniform(-3, 9, size=4000)
-    far, near, step = (
-        10 ** rng.uniform(-3, 9, size=1000),
-        a[1000:2000] * (1 + 10 ** rng.uniform(-6, 0, size=1000)),
-        a[2000:3000] + 1,
-    )
+    far = 10 ** rng.uniform(-3, 9, size=1000)
+    near = a[1000:2000] * (1 + 10 ** rng.uniform(-6, 0, size=1000))
+    step = a[2000:3000] + 1
     b = np.concatenate([far, near, step, a[3000:] + rng.integers(1, 1000, size=1000)])
     for x, y, value in zip(a, b, log_gamma_gap(a, b), strict=True):
         assert oracles.relative_error(float(value), oracles.gap(x, y)) <= GAP_RELATIVE_ERROR, (x, y)

@@ -194,10 +194,8 @@ def test_all_data_sets_of_two_thousand_records_at_once(prior, smoothness):
 def test_all_data_sets_of_many_records_at_once(smoothness: dict[str, float]) -> None:
     """As for one data set by search."""
     size, prior = 50_000, (0.3, 2.0)
-    local, smooth = (
-        local_sensitivities(size, prior),
-        smooth_sensitivities(size, prior, **smoothness),
-    )
+    local = local_sensitivities(size, prior)
+    smooth = smooth_sensitivities(size, prior, **smoothness)
     for t in (0, 1, 17, 400, 25_000, 49_000, 49_999, 50_000):
         assert close(float(local[t]), local_sensitivity([t, size - t], prior))
         assert close(float(smooth[t]), smooth_sensitivity([t, size - t], prior, **smoothness))
@@ -215,10 +213,8 @@ def test_all_at_once_needs_exactly_one_parameter(both: dict[str, float]) -> None
 def test_the_angle(prior: tuple[float, ...]) -> None:
     """It increases with the distance, but its smooth sensitivity is no function of it."""
     size = 2 * QUICK[len(prior)] // 3
-    sets, local = (
-        oracles.data_sets(size, len(prior)),
-        oracles.angle(oracles.local_sensitivities(size, prior)),
-    )
+    sets = oracles.data_sets(size, len(prior))
+    local = oracles.angle(oracles.local_sensitivities(size, prior))
     np.testing.assert_allclose(
         [local_sensitivity(counts, prior, distance="angle") for counts in sets], local, rtol=CLOSE
     )

@@ -24,11 +24,9 @@ SIZE, PRIOR = 12, np.array([0.7, 2.0, 0.7])
 @pytest.mark.parametrize("scale", [0.3, 0.7, 2.0])
 def test_the_loss_is_certified(scale: float, d_in: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """`2 d GS / scale` for a sensitivity computed too low, and four errors of the sampler."""
-    truth, error, of_sampler = (
-        Fraction(global_sensitivity(SIZE, PRIOR)),
-        Fraction(1, 8),
-        Fraction(1, 10),
-    )
+    truth = Fraction(global_sensitivity(SIZE, PRIOR))
+    error = Fraction(1, 8)
+    of_sampler = Fraction(1, 10)
     monkeypatch.setattr(hellinger_exponential, "RELATIVE_ERROR", float(error))
     monkeypatch.setattr(
         hellinger_exponential,

@@ -160,10 +160,8 @@ def test_laplace_noise_with_a_private_total_attains_its_map() -> None:
                 )
                 for c in range(6)
             )
-            added, changed = (
-                mechanism.proven_loss(d_in, size=None, prior=np.ones(2)),
-                mechanism.proven_loss(d_in, size=9, prior=np.ones(2)),
-            )
+            added = mechanism.proven_loss(d_in, size=None, prior=np.ones(2))
+            changed = mechanism.proven_loss(d_in, size=9, prior=np.ones(2))
             assert one == pytest.approx(added.epsilon, abs=1e-9)
             assert 2 * one == pytest.approx(changed.epsilon, abs=1e-9)
             assert spread == pytest.approx(added.range, abs=1e-9)

@@ -128,10 +128,8 @@ def figures(
     mechanism: Any, counts: tuple[int, ...], prior: tuple[float, ...], draws: int
 ) -> list[float]:
     """Three figures of an expected error, from draws, or posteriors for the interval."""
-    released, true = (
-        mechanism.sample(counts, prior, draws) + np.array(prior),
-        np.array(counts) + prior,
-    )
+    released = mechanism.sample(counts, prior, draws) + np.array(prior)
+    true = np.array(counts) + prior
     moved = (
         np.abs(released / released.sum(axis=1, keepdims=True) - true / true.sum()).sum(axis=1) / 2
     )

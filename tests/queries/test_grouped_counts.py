@@ -239,10 +239,8 @@ def renyi(first, second):
     """Rényi divergences of the orders above between the noised counts of one cell."""
     (p,), (q,) = private_total((first, None)), private_total((second, None))
     outcomes = list(p)
-    weights, ratio = (
-        np.array([p[outcome] for outcome in outcomes]),
-        np.log([p[outcome] / q[outcome] for outcome in outcomes]),
-    )
+    weights = np.array([p[outcome] for outcome in outcomes])
+    ratio = np.log([p[outcome] / q[outcome] for outcome in outcomes])
     return logsumexp((ORDERS[:, None] - 1) * ratio, b=weights, axis=1) / (ORDERS - 1)
 
 

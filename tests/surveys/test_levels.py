@@ -340,10 +340,8 @@ def test_draws_have_the_laws_that_are_computed(posterior: Any) -> None:
     """Kolmogorov-Smirnov and chi-squared tests, wrong less than once in 1000 seeds."""
     p_values = []
     for level in posterior.values():
-        shares, counts = (
-            level.sample(4000, random_state=1),
-            level.counts.sample(4000, random_state=2),
-        )
+        shares = level.sample(4000, random_state=1)
+        counts = level.counts.sample(4000, random_state=2)
         for at in range(len(level.categories)):
             one = level[level.categories[at]]
             p_values.append(stats.kstest(shares[:, at], one.cdf).pvalue)

@@ -43,10 +43,8 @@ def test_concentration_is_prior_plus_counts(prior):
 
 def test_beta_is_the_dirichlet_of_two_categories_success_first():
     counts = counting(("yes", "no"))
-    beta, dirichlet = (
-        counts >> ob.t.then_beta_binomial(prior=[2, 3]),
-        counts >> ob.t.then_dirichlet_multinomial(prior=[2, 3]),
-    )
+    beta = counts >> ob.t.then_beta_binomial(prior=[2, 3])
+    dirichlet = counts >> ob.t.then_dirichlet_multinomial(prior=[2, 3])
     sample = data(["yes", "yes", "yes", "no"], ("yes", "no"))
     assert beta.output_space == dirichlet.output_space
     assert beta(sample).tolist() == dirichlet(sample).tolist() == [5.0, 4.0]

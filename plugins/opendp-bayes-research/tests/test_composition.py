@@ -147,10 +147,8 @@ def test_what_a_composition_leaves_out_counts_against_it() -> None:
     mechanism = HellingerExponential(0.4)
     pld = privacy_loss_distribution(mechanism, size=10, prior=(1.0, 1.0), interval=0.02)
     largest = privacy_profile(mechanism, size=10, prior=(1.0, 1.0)).loss.epsilon
-    whole, truncated = (
-        pld.self_compose(12, tail_mass_truncation=0),
-        pld.self_compose(12, tail_mass_truncation=0.01),
-    )
+    whole = pld.self_compose(12, tail_mass_truncation=0)
+    truncated = pld.self_compose(12, tail_mass_truncation=0.01)
     for share in (0.0, 0.1, 0.3, 0.6, 1.0):
         assert (
             truncated.get_delta_for_epsilon(12 * share * largest)

@@ -512,10 +512,8 @@ def test_labels_are_in_the_order_of_their_codes_and_a_blank_one_is_none(tmp_path
 def test_labels_of_a_catalogue_are_in_the_order_of_their_codes(of_others):
     for machine in ("linux", "win"):
         of_others(f"test_formats_{machine}.sas7bcat")
-        path, head = (
-            of_others(f"test_data_{machine}.sas7bdat"),
-            "labels = 'test_formats_{}.sas7bcat'",
-        )
+        path = of_others(f"test_data_{machine}.sas7bdat")
+        head = "labels = 'test_formats_{}.sas7bcat'"
         for column in ("SEXA", "SEXB"):
             assert list(asked_of(path, head.format(machine), column))[:2] == ["Male", "Female"]
 
