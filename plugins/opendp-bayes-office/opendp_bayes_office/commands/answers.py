@@ -223,9 +223,9 @@ def _question(specification: Specification, result: Result, schema: pl.Schema, q
 
 def _covers(dtype: pl.DataType, categories: list[str] | None) -> bool:
     """True if a column cannot hold other values than its categories."""
-    if not isinstance(dtype, pl.Enum):
-        return False
-    return categories is None or set(dtype.categories) <= set(categories)
+    return isinstance(dtype, pl.Enum) and (
+        categories is None or set(dtype.categories) <= set(categories)
+    )
 
 
 def _merged(
@@ -243,8 +243,9 @@ def _merged(
         return None
     categories = column.listed or []
     labels = [policy[result.columns[0]] for policy in policies]
-    new = [label for label in labels if isinstance(label, str) and label not in categories]
-    return {**neighbours(categories, result.merge), **{label: [label] for label in new}}
+    return neighbours(categories, result.merge) | {
+        label: [label] for label in labels if isinstance(label, str) and label not in categories
+    }
 
 
 def before_reading(

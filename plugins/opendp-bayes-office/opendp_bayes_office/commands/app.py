@@ -119,8 +119,8 @@ class Command(_Plain, TyperCommand):
                 " as in --categories 'yes, no'."
             )
         for option in options:
-            twice = options.count(option) > 1
-            if twice and option.param_type_name == "option" and not option.multiple:
+            takes_one = option.param_type_name == "option" and not option.multiple
+            if takes_one and options.count(option) > 1:
                 fail(f"{option.opts[0]}: is given more than once; give it once.")
         return super().parse_args(ctx, args)
 

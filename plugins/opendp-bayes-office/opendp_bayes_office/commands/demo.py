@@ -107,8 +107,10 @@ def demo(
     display(*(item for sheet in sheets for item in (sheet, "")), Sheet((), _NOTES), "")
     with written(output):
         output.write_text(page, encoding="utf-8")
-    opener = _OPENERS.get(sys.platform, "xdg-open")
-    echo(f"{output}: the page of the survey. Open it:\n    {opener} {output}")
+    echo(
+        f"{output}: the page of the survey. Open it:\n"
+        f"    {_OPENERS.get(sys.platform, 'xdg-open')} {output}"
+    )
 
 
 def _survey() -> "pl.DataFrame":

@@ -153,8 +153,9 @@ def init(
         kinds = kinds_of(opened, names)
         if data != STANDARD_INPUT:
             opened.complete()
-        described = {label: opened.codebook(label, Steps()) for label in kinds}
-        described = {label: values for label, values in described.items() if values} | listed
+        described = {
+            label: values for label in kinds if (values := opened.codebook(label, Steps()))
+        } | listed
         reading = {
             field: value
             for field, value in structs.asdict(how).items()
@@ -174,8 +175,14 @@ def init(
                 "no column lists its categories, which are public knowledge and never read off the"
                 " data; list those of one or more, as in --categories COLUMN=a,b,c, or in the file."
             )
-        facts: dict[str, Any] = {"title": opened.title, "reading": reading, "columns": columns}
-        facts |= {"epsilon": epsilon, "counted": counted, "owned": owner is not None}
+        facts: dict[str, Any] = {
+            "title": opened.title,
+            "reading": reading,
+            "columns": columns,
+            "epsilon": epsilon,
+            "counted": counted,
+            "owned": owner is not None,
+        }
         if new_of_owner is not None:
             path = os.path.relpath(data, new_of_owner.path.parent)
             new_of_owner.write(filled("owner.toml", path=path, **facts).encode())
@@ -202,9 +209,8 @@ def _labels(path: Path) -> dict[str, dict[str, str]]:
     """The label of each code, by column, as a code book lists them in a CSV file."""
     import polars as pl
 
-    needed = ["column", "code", "label"]
     try:
-        rows = pl.read_csv(path, infer_schema=False).select(needed).drop_nulls()
+        rows = pl.read_csv(path, infer_schema=False).select("column", "code", "label").drop_nulls()
     except (OSError, pl.exceptions.PolarsError):
         fail(
             f"--codebook {path}: must be a CSV file whose first line names the columns column,"

@@ -103,5 +103,10 @@ def _row(entry: Any, left: Any) -> tuple[str, ...]:
     time = entry.at.removesuffix("Z").replace("T", "\N{NO-BREAK SPACE}")[:16]
     if entry.state == "total":
         return time, f"total: {entry.loss}", "", "", str(left)
-    spent = str(entry.loss) if entry.is_paid else ""
-    return time, _STATES[entry.state], entry.note, spent, str(left)
+    return (
+        time,
+        _STATES[entry.state],
+        entry.note,
+        str(entry.loss) if entry.is_paid else "",
+        str(left),
+    )

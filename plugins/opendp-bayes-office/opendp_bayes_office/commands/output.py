@@ -55,7 +55,7 @@ def text_in(path: Path) -> str:
 def display(*shown: "Sheet | str") -> None:
     """Print sheets and texts, one below the other, on standard output, as wide as the terminal."""
     width = shutil.get_terminal_size().columns
-    echo("\n".join(part if isinstance(part, str) else part.text(width) for part in shown))
+    echo("\n".join(text if isinstance(text, str) else text.text(width) for text in shown))
 
 
 def echo(text: str, *, newline: bool = True) -> None:

@@ -259,21 +259,19 @@ def release(
         columns[discover]["categories"] = "discover"
     if always is not None:
         columns[column[0]]["always"] = options.labels("--always", always)
-    groups, equals, listed = (by or "").partition("=")
+    groups = None
     if by is not None:
+        groups, equals, listed = by.partition("=")
         columns[groups] = (
             {"categories": options.labels(f"--by {groups}=", listed)} if equals else {}
         )
     heading = " × ".join(column) or '""'
     texts = [label for stated in columns.values() for label in stated.get("categories", ())]
-    concentration: Any = prior
-    if prior not in ("auto", "learned"):
-        concentration = options.numbers("--prior", prior)
-        concentration = concentration if len(concentration) > 1 else concentration[0]
+    numbers = [] if prior in ("auto", "learned") else options.numbers("--prior", prior)
     result = {
         "column": column if len(column) > 1 else column[0],
-        "by": None if by is None else groups,
-        "prior": concentration,
+        "by": groups,
+        "prior": numbers if len(numbers) > 1 else numbers[0] if numbers else prior,
         "ordered": ordered or None,
         "mechanism": mechanism,
         "rest": rest,

@@ -177,8 +177,10 @@ def report(
         with waiting("Computing the posteriors"):
             page.write(rendered(result, language).encode())
     number = len(result.survey)
-    releases = "" if data is None else f" {kept} keeps the releases."
-    echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.{releases}")
+    echo(
+        f"{output}: a report of {number} result{'' if number == 1 else 's'}."
+        + ("" if data is None else f" {kept} keeps the releases.")
+    )
     if synthetic is not None:
         echo(
             f"{synthetic}: {copies or 20} cop{'y' if copies == 1 else 'ies'} of synthetic records."

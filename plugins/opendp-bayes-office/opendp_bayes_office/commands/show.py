@@ -146,9 +146,9 @@ def _csv(table: "pl.DataFrame") -> bytes:
 
     labels = cs.string() | cs.categorical() | cs.enum()
     headings = pl.select(safe(pl.lit(pl.Series(table.columns)))).to_series()
-    named = dict(zip(table.columns, headings, strict=True))
-    safe_table = table.with_columns(safe(labels.cast(pl.String))).rename(named)
-    return safe_table.write_csv(quote_style="non_numeric").encode()
+    safe_table = table.with_columns(safe(labels.cast(pl.String)))
+    renamed = safe_table.rename(dict(zip(table.columns, headings, strict=True)))
+    return renamed.write_csv(quote_style="non_numeric").encode()
 
 
 _FILES = {".csv": _csv, ".xlsx": _workbook}

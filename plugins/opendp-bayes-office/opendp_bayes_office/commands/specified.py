@@ -193,7 +193,7 @@ def carried_out(specified: Specified, *, output: Path, as_report: bool) -> "Iter
                 source.complete()
                 until_it_is_kept.enter_context(deferred_interrupts())
                 survey = query.release()
-        software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
+        software = {package: version(package.lower()) for package in ("OpenDP", "opendp-bayes")}
         report = Report(specification, survey, software)
         keep(report.to_json() if as_report else report.results.to_json())
         until_it_is_kept.close()
@@ -222,10 +222,11 @@ def release_and_show(
             return
         with waiting("Computing the posterior"):
             sheet = report.sheet()
-        page = path.with_suffix(".html")
-        command = f"opendp-bayes report {quote(str(path))} -o {quote(str(page))}"
-        kept = f"{path} keeps the release, and this makes a page:\n    {command}"
-        display(sheet, *([] if output else [kept]))
+        page = quote(str(path.with_suffix(".html")))
+        made = f"    opendp-bayes report {quote(str(path))} -o {page}"
+        display(
+            sheet, *([] if output else [f"{path} keeps the release, and this makes a page:", made])
+        )
 
 
 def foreseen(specified: Specified) -> "Sheet":
@@ -259,6 +260,12 @@ def foreseen(specified: Specified) -> "Sheet":
         else f"Widths are those to be expected of {records} records in equal numbers in every group"
         " and category, sampling and noise together."
     )
-    spent = f"All results together: {privacy.loss}, for {privacy.unit}. Nothing was spent."
-    table = Table(tuple(headings.values()), rows, texts=2)
-    return Sheet((table,), (spent, NOT_SEEN, widths), title=specification.title)
+    return Sheet(
+        (Table(tuple(headings.values()), rows, texts=2),),
+        (
+            f"All results together: {privacy.loss}, for {privacy.unit}. Nothing was spent.",
+            NOT_SEEN,
+            widths,
+        ),
+        title=specification.title,
+    )

@@ -98,9 +98,12 @@ def header_of(text: TextIO) -> tuple[str, str | None]:
 
 def values_of(line: str, separator: str, *, trim: bool, strict: bool = False) -> list[str]:
     """The values of a record, or the names of a header; raises `csv.Error` where it is neither."""
-    # A blank that separates is not one around a value.
-    skipped = trim and separator != " "
-    reader = csv.reader([line], delimiter=separator, skipinitialspace=skipped, strict=strict)
+    reader = csv.reader(
+        [line],
+        delimiter=separator,
+        skipinitialspace=trim and separator != " ",  # which is not one around a value
+        strict=strict,
+    )
     return next(reader, [])
 
 

@@ -51,8 +51,7 @@ def as_encoding(name: str) -> str:
     """The name in `HIDDEN` of the encoding that has this name in Python; raises `ValueError` where
     it is not there.
     """
-    plain = _plain(name)
-    encoding = _ALIASES.get(plain, plain)
+    encoding = _ALIASES.get(_plain(name), _plain(name))
     if encoding not in HIDDEN:
         raise ValueError(
             f"encoding={told(name)}: is not an encoding that is read; must be one in which every"

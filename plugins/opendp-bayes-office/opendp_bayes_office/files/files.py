@@ -202,9 +202,8 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
         not go with such a file.
     """
     several = how.glob or path.is_dir()
-    file = ".parquet" if several else path.name.lower()
-    extensions = (extension for extension in EXTENSIONS if file.endswith(extension))
-    extension = ".csv" if path == STANDARD_INPUT else next(extensions, "")
+    file = "-.csv" if path == STANDARD_INPUT else ".parquet" if several else path.name.lower()
+    extension = next((ending for ending in EXTENSIONS if file.endswith(ending)), "")
     if not extension:
         raise FileError(
             f"data={path}: has extension {path.suffix!r}; must be one of {', '.join(EXTENSIONS)}."
@@ -231,9 +230,8 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
                 f" leave it out{of_sas if option == 'labels' and kind == 'SAS' else ''}."
             )
     check_text(how.separator, how.encoding)
-    name = _PIPED if path == STANDARD_INPUT else path.name
     frame = scan_files(path, glob=how.glob) if extension in KINDS else None
-    return Source(path, name, extension, how, frame)
+    return Source(path, _PIPED if path == STANDARD_INPUT else path.name, extension, how, frame)
 
 
 @contextmanager
@@ -255,8 +253,9 @@ def scannable(data: Source) -> Iterator[Source]:
 
             table = workbook_table(data.path, data.name, data.how)
         else:
-            arguments: Any = (data.path, data.name, data.kind, data.encoding)
-            table = statistical_table(*arguments, labels=data.how.labels)
+            table = statistical_table(
+                data.path, data.name, data.kind, data.encoding, labels=data.how.labels
+            )
         data = replace(data, table=table, path=opened.enter_context(TemporaryFile()))
         names = list(filter(None, data.header))
         if len(set(names)) < len(names):  # which it is, is not said: it may be somebody's value
@@ -270,8 +269,9 @@ def _csv(data: Source, opened: ExitStack) -> Table:
     """The table of a text whose header has been read, which is closed with what is opened."""
     how, encoding = data.how, data.encoding
     with text_errors(data.name, encoding):
-        piped = data.name == _PIPED
-        file: Any = sys.stdin.buffer if piped else opened.enter_context(data.path.open("rb"))
+        file: Any = (
+            sys.stdin.buffer if data.name == _PIPED else opened.enter_context(data.path.open("rb"))
+        )
         stream: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
         text = opened.enter_context(decoded(stream, encoding))
         marked = None
@@ -321,8 +321,7 @@ def read(
         For a file that cannot be read.
     """
     catalogue = labels if isinstance(labels, bool) else str(Path(labels).absolute())
-    data = source(Path(path), Reading(labels=catalogue, sheet=sheet))
-    with scannable(data) as opened:
+    with scannable(source(Path(path), Reading(labels=catalogue, sheet=sheet))) as opened:
         opened.complete()
         frame = opened.scan()
         if opened.table is not None:

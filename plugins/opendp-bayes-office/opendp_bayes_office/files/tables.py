@@ -168,8 +168,12 @@ def statistical_table(
     # The usual output is a frame of pandas.
     text: dict[str, Any] = {"encoding": codecs.lookup(encoding).name.upper() if encoding else None}
     options: dict[str, Any] = {"output_format": "dict"} | ({} if portable else text)
-    reader = getattr(pyreadstat, _READERS[path.suffix.lower()])
-    read = partial(reader, str(path), disable_datetime_conversion=True, **options)
+    read = partial(
+        getattr(pyreadstat, _READERS[path.suffix.lower()]),
+        str(path),
+        disable_datetime_conversion=True,
+        **options,
+    )
     # So that what stands for no value is described, which of a portable file it is not.
     ranges = {"user_missing": True} if kind in LABELLED and not portable else {}
     described = withheld(lambda: read(metadataonly=True, **ranges)[1], file, kind)
@@ -253,8 +257,8 @@ class _Column:
             and label.strip()
             and not any(extent["lo"] <= code <= extent["hi"] for extent in missing)
         }
-        labels = {code: labels[code] for code in sorted(labels)}
-        return cls(column, kind, dtype, 32 if stored == "float" else 64, labels)
+        bits = 32 if stored == "float" else 64
+        return cls(column, kind, dtype, bits, {code: labels[code] for code in sorted(labels)})
 
     @property
     def coded(self) -> dict[str, str]:
@@ -277,9 +281,8 @@ class _Column:
             plain = value.cast(pl.Float32) if self.bits == 32 else value
             written = whole.cast(pl.Int64, strict=False).cast(pl.String)
             return written.fill_null(pl.when(value.is_finite()).then(plain).cast(pl.String))
-        a_day = {"SPSS": 86_400, "Stata": _DAY, "SAS": 86_400}[self.kind]
-        if self.type == pl.Date() and self.kind != "SPSS":
-            a_day = 1
+        in_days = self.type == pl.Date() and self.kind != "SPSS"
+        a_day = 1 if in_days else {"SPSS": 86_400, "Stata": _DAY, "SAS": 86_400}[self.kind]
         days = (value / a_day).floor()
         within = ((value - days * a_day) * (_DAY // a_day)).floor()
         days = days + _FROM[self.kind]

@@ -117,9 +117,8 @@ def opened_workbook(path: Path) -> Any:
 
 
 def _most_bytes(item: str) -> int:
-    if item.endswith((".rels", "[content_types].xml", "workbook.xml", "styles.xml")):
-        return _LISTS
-    return _SHEETS if "/worksheets/" in item else _OTHERS
+    is_list = item.endswith((".rels", "[content_types].xml", "workbook.xml", "styles.xml"))
+    return _LISTS if is_list else _SHEETS if "/worksheets/" in item else _OTHERS
 
 
 def rows_of(sheet: Any) -> Iterator[Row]:
@@ -166,9 +165,6 @@ def moment(value: datetime.date | datetime.time | datetime.timedelta) -> str:
     if not isinstance(value, datetime.timedelta):
         return str(value).removesuffix(" 00:00:00").removesuffix("000")
     seconds, fraction = divmod(abs(value), datetime.timedelta(seconds=1))
-    sign, decimals = (
-        "-" if value < datetime.timedelta() else "",
-        f".{fraction.microseconds // 1000:03}",
-    )
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return f"{sign}{clock}{decimals if fraction else ''}"
+    sign = "-" if value < datetime.timedelta() else ""
+    decimals = f".{fraction.microseconds // 1000:03}" if fraction else ""
+    return f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{decimals}"

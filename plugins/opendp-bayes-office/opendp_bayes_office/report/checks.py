@@ -1,6 +1,6 @@
 """What is wrong with a specification that no single field shows, and no library checks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from opendp_bayes_office.files.encodings import check_text
 from opendp_bayes_office.report.field_errors import FieldError
@@ -18,7 +18,12 @@ def check(specification: Specification, *, understood: bool = False) -> None:
     file has, a recode may name either.
     """
     check_text(specification.separator, specification.encoding)
-    for is_wrong, path, problem in _rules(specification, understood or not specification.labels):
+    refuse(_rules(specification, understood or not specification.labels))
+
+
+def refuse(rules: Iterable[Rule]) -> None:
+    """Raise `FieldError` for the first rule that is broken."""
+    for is_wrong, path, problem in rules:
         if is_wrong:
             raise FieldError(path, problem)
 
@@ -48,8 +53,11 @@ def _rules(specification: Specification, understood: bool) -> Iterator[Rule]:
             yield is_wrong, ("columns", column, *field), problem
     headings = [result.heading for result in specification.results]
     for number, result in enumerate(specification.results):
-        again = f"={result.heading!r}: is there already; give it another title."
-        yield result.heading in headings[:number], ("results", number, "title"), again
+        yield (
+            result.heading in headings[:number],
+            ("results", number, "title"),
+            f"={result.heading!r}: is there already; give it another title.",
+        )
         for is_wrong, field, problem in _rules_of_result(result, specification):
             yield is_wrong, ("results", number, *field), problem
 
@@ -106,9 +114,11 @@ def _rules_of_column(
 
 def _rules_of_result(result: Result, specification: Specification) -> Iterator[Rule]:
     for column in result.used:
-        field = "by" if column == result.by else "column"
-        where = f"{column!r} is not under columns; add a table [columns.{column}]."
-        yield column not in specification.columns, (field,), where
+        yield (
+            column not in specification.columns,
+            ("by" if column == result.by else "column",),
+            f"{column!r} is not under columns; add a table [columns.{column}].",
+        )
     columns = {column: specification.columns[column] for column in result.used}
     discovered, joint = any(column.discovered for column in columns.values()), specification.joint
     has_prior, by = result.prior not in ("auto", 1), result.by is not None

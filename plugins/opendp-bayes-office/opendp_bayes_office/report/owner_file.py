@@ -13,6 +13,7 @@ import msgspec
 from opendp_bayes.trusted.account import Loss
 from opendp_bayes_office.files.encodings import check_text
 from opendp_bayes_office.files.reading import Part, Reading, Steps, Value, as_text, says
+from opendp_bayes_office.report.checks import Rule, refuse
 from opendp_bayes_office.report.field_errors import FieldError
 from opendp_bayes_office.report.specification import (
     DISCOVER,
@@ -83,24 +84,29 @@ def check_owner(owner: OwnerFile) -> None:
     """Raise `FieldError` for what no single field of an owner's file shows."""
     check_text(owner.separator, owner.encoding)
     privacy, total = owner.privacy, owner.ledger.total
-    if (privacy.identifier is None) != (privacy.most_rows_per_identifier is None):
-        raise FieldError(
+    rules: tuple[Rule, ...] = (
+        (
+            (privacy.identifier is None) != (privacy.most_rows_per_identifier is None),
             ("privacy",),
             "identifier and most_rows_per_identifier go together: give both, or neither.",
-        )
-    if owner.epsilon_at_most is None and owner.rho_at_most is None:
-        raise FieldError(
-            (), "must have epsilon_at_most or rho_at_most, such as epsilon_at_most = 1.0."
-        )
-    if not (total.is_sound and total.value > 0):
-        raise FieldError(
-            ("ledger", "total"), "must be of epsilon or rho, as in total = { epsilon = 3.0 }."
-        )
-    if privacy.identifier in owner.columns:
-        raise FieldError(
+        ),
+        (
+            owner.epsilon_at_most is None and owner.rho_at_most is None,
+            (),
+            "must have epsilon_at_most or rho_at_most, such as epsilon_at_most = 1.0.",
+        ),
+        (
+            not (total.is_sound and total.value > 0),
+            ("ledger", "total"),
+            "must be of epsilon or rho, as in total = { epsilon = 3.0 }.",
+        ),
+        (
+            privacy.identifier in owner.columns,
             ("columns", str(privacy.identifier)),
             "is the identifier, which is never counted. Leave it out.",
-        )
+        ),
+    )
+    refuse(rules)
 
 
 def answered(question: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:

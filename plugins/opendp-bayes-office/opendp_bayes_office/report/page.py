@@ -49,7 +49,15 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
     release: Any = report.survey.releases[number]
     result = specification.results[number]
     frame = _estimated(report, number)
-    names = [_printable(label, say) for label in frame["category"]]
+    # Categories that were discovered may be anything, and none is everything else.
+    names: list[str] = [
+        say("and everything else")
+        if label is None
+        else label
+        if label.isprintable()
+        else repr(label)
+        for label in frame["category"]
+    ]
     if result.columns and hasattr(release, "mechanism"):
         columns = [specification.columns[column] for column in result.columns]
         categories = [_label(columns, result, label, say) for label in release.categories]
@@ -182,17 +190,11 @@ def _rows(
 
 def _label(columns: list[Column], result: Result, label: Any, say: Language) -> str:
     """Name of a category in the report, or of a cell of a table."""
-    if result.merge is not None or not isinstance(label, tuple):
-        return str(label) if result.merge is not None else named(columns[0], label, say)
-    parts = zip(columns, label, strict=True)
-    return " × ".join(named(column, value, say) for column, value in parts)
-
-
-def _printable(label: str | None, say: Language) -> str:
-    """A category that may be discovered, as it is shown, or everything else."""
-    if label is None:
-        return say("and everything else")
-    return label if label.isprintable() else repr(label)
+    if result.merge is not None:
+        return str(label)
+    labels = label if isinstance(label, tuple) else (label,)
+    values = zip(columns, labels, strict=False)
+    return " × ".join(named(column, value, say) for column, value in values)
 
 
 def _loss(released: Any, say: Language) -> dict[str, str]:
@@ -233,8 +235,8 @@ def promise(report: Report, say: Language) -> dict[str, Any]:
         else "The privacy loss is at most <strong>%(loss)s</strong>, for all data sets that differ"
         " by %(change)s."
     )
-    between = first.sheet(LEVEL, wait=False).notes[0].partition("differ by ")[2]
-    change, _, size = between.partition(". ")
+    statement = first.sheet(LEVEL, wait=False).notes[0]
+    change, _, size = statement.partition("differ by ")[2].partition(". ")
     unit = specification.privacy.unit
     unit = say(unit) if unit in say.sentences else unit
     stated += f", δ = {text['delta']}" if loss.delta else ""

@@ -84,10 +84,8 @@ class Report:
             raise ValueError("releases: must be one for each of the results.")
         releases = tuple(result_from_json(bytes(release)) for release in document.releases)
         for result, release in zip(specification.results, releases, strict=True):
-            size = release.guarantee.size
-            if size != specification.privacy.size or hasattr(release, "grouped_by") != bool(
-                result.by
-            ):
+            groups_differ = hasattr(release, "grouped_by") != bool(result.by)
+            if groups_differ or release.guarantee.size != specification.privacy.size:
                 raise ValueError(
                     f"releases: the one for {result.heading!r} is not of this specification, or one"
                     " of them was changed."

@@ -95,9 +95,8 @@ def _document(text: str) -> Any:
 
 def _parsed(text: str) -> Any:
     if text.lstrip()[:1] == "{":  # as none of TOML begins
-        once = each_once("", "leave out one of them")
         try:
-            return json.loads(text, object_pairs_hook=once)
+            return json.loads(text, object_pairs_hook=each_once("", "leave out one of them"))
         except ValueError as error:
             raise SpecificationError(f"is not JSON: {error}") from None
     if any(piece.count(".") > _MOST_DOTS for piece in _BETWEEN_NAMES.split(text)):
@@ -150,10 +149,11 @@ def _convert(document: Any, kind: type[Any], above: tuple[str, ...] = ()) -> Any
             if "unknown" in field[1]
             else "is missing; add it. The page Reports lists all fields.",
         )
-    expected = what.partition(", got ")[0].removeprefix("Expected ").replace(".0", "")
-    must = re.sub("`(.*?)`", _in_words, expected)
     if what.startswith("Invalid enum value"):
         must = " or ".join(chain.from_iterable(map(_choices, _types(kind, steps))))
+    else:
+        expected = what.partition(", got ")[0].removeprefix("Expected ").replace(".0", "")
+        must = re.sub("`(.*?)`", _in_words, expected)
     advice = "; write [[results]] in TOML" if path == ("results",) else ""
     raise FieldError(path, f"={reduce(getitem, steps, document)!r}: must be {must}{advice}.")
 
