@@ -57,9 +57,7 @@ class NearestLaplace(NoisyCounts):
         places = ranks(nearest_counts(counts + noise, size), size)
         return candidates(size, counts.size), np.log(np.bincount(places, weights))
 
-    def proven_loss(
-        self, d_in: int, *, size: int | None, prior: Any, delta: float = 0.0
-    ) -> ob.PrivacyLoss:
+    def proven_loss(self, d_in, *, size, prior, delta=0.0):
         """Loose, so that what the accounting finds is seen."""
         # As one that is built in, it is asked for distances too.
         epsilon = 4 * int(getattr(d_in, "records", d_in)) / self.scale

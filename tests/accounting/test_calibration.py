@@ -45,14 +45,7 @@ TARGETS: list[dict[str, float]] = [
 ]
 
 
-def within(
-    mechanism: Any,
-    size: int,
-    prior: tuple[float, ...],
-    d_in: int,
-    accounting: str,
-    target: dict[str, float],
-) -> bool:
+def within(mechanism, size, prior, d_in, accounting, target):
     """Whether the loss asked for is kept, by the functions that tell the loss."""
     if accounting == "exact":
         loss = exact_loss(mechanism, size=size, prior=prior, d_in=d_in)

@@ -44,9 +44,7 @@ def listed(pairs: EnumeratedPairs) -> set[tuple[oracles.Counts, oracles.Counts]]
     }
 
 
-def orbit(
-    pair: tuple[oracles.Counts, oracles.Counts], prior: tuple[float, ...]
-) -> set[tuple[oracles.Counts, oracles.Counts]]:
+def orbit(pair, prior):
     """A pair, and it reversed, under the permutations of categories that keep the prior."""
     images = set()
     for places in permutations(range(len(prior))):

@@ -23,9 +23,7 @@ from tests.helpers.sweeps import some_of
 ROUNDING = 1e-12
 
 
-def random_triples(
-    rng: np.random.Generator, k: int, number: int
-) -> tuple[oracles.Floats, oracles.Floats]:
+def random_triples(rng, k, number):
     """Priors down to 1e-100 and counts of one total, shapes `(number, k)` and `(3, number, k)`;
     many of them neighbours or next to an edge.
     """
@@ -111,9 +109,7 @@ def test_the_distance_as_a_function_of_the_root() -> None:
     assert np.all(np.diff(np.diff(angle(np.linspace(0, 6, 500)))) <= 1e-15)
 
 
-def ends(
-    size: int, prior: oracles.Floats, gamma: float, widths: oracles.Floats | None = None
-) -> tuple[float, float, float]:
+def ends(size, prior, gamma, widths=None):
     """Over all neighbours: the largest range over r of `H / S - H' / S'`; and its lowest and
     highest value where `S <= S'`.
     """

@@ -28,9 +28,7 @@ from tests.helpers import oracles
 PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.3, 7.0)]
 
 
-def pairs_of(
-    mechanism: Any, size: int, prior: tuple[float, float], distance: int = 1
-) -> TwoCategoryPairs:
+def pairs_of(mechanism, size, prior, distance=1):
     pairs = pairs_module.pairs_of(Setting.of(mechanism, size, prior), Distance.of(distance), 10**12)
     assert isinstance(pairs, TwoCategoryPairs)
     return pairs
@@ -42,14 +40,7 @@ def truth(size: int, prior: tuple[float, float], t: int, other: int) -> oracles.
     )
 
 
-def worst_table_error(
-    size: int,
-    prior: tuple[float, float],
-    first: int,
-    number: int,
-    rng: np.random.Generator,
-    change: float = 0.0,
-) -> float:
+def worst_table_error(size, prior, first, number, rng, change=0.0):
     """Of 25 entries of one block, relative; `change` spoils the table."""
     reach = min(window(size, prior) + 1, size)
     t = np.arange(first, first + number)

@@ -139,9 +139,7 @@ def test_labels_that_people_wrote_are_shown_without_commands_to_the_terminal() -
 
 
 # --- the rest, by listing all outcomes
-def outcomes_with_rest(
-    monkeypatch: pytest.MonkeyPatch, rows: list[str], listed: tuple[str, ...], discovery: Discovery
-) -> dict[Any, dict[int, float]]:
+def outcomes_with_rest(monkeypatch, rows, listed, discovery):
     """For every outcome that is shown, the law of what is hidden together, without its noise."""
     first, masses = discovery.law.masses
     keys = Keys("key", "text", listed)

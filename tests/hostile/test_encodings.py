@@ -201,9 +201,7 @@ def test_in_others_a_record_is_none_or_more_than_one(encoding: str, record: byte
 
 
 # --- what that is in counts
-def release_of(
-    path: Path, content: bytes, *options: object, code: int = 0
-) -> tuple[int, ...] | str:
+def release_of(path, content, *options, code=0):
     """The counts of a file, or the message where it is refused."""
     path.write_bytes(content)
     said = run("release", path, *COLUMN, *options, *EXACT, code=code)

@@ -7,7 +7,7 @@ false alarm in a thousand runs, and with fixed seeds none.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import permutations, product
@@ -221,13 +221,7 @@ def off_tables(posterior: Any) -> Iterator[str]:
         yield from _off_table(posterior.conditional(*wanted, **given), of, names, wanted, given)
 
 
-def _off_table(
-    table: Any,
-    of: Mapping[Any, Any],
-    names: tuple[str, ...],
-    wanted: tuple[str, ...],
-    given: Mapping[str, Any],
-) -> Iterator[str]:
+def _off_table(table, of, names, wanted, given):
     inside = {
         cell: values
         for cell, values in of.items()

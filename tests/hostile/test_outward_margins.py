@@ -48,9 +48,7 @@ def masses(law: OptimalThreshold, records: int, *, rises: bool) -> list[tuple[in
     return list(zip(there, here, strict=True))
 
 
-def exact_excess(
-    law: OptimalThreshold, records: int, up: int, down: int, epsilon: float, keep: int, left: int
-) -> mpmath.mpf:
+def exact_excess(law, records, up, down, epsilon, keep, left):
     """`Σ (keep P - exp(epsilon) left P')+` over all outcomes of all keys."""
     keys = [masses(law, records, rises=True)] * up + [masses(law, records, rises=False)] * down
     factor, total = exp(Fraction(epsilon)), mpmath.mpf(0)

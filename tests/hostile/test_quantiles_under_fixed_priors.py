@@ -42,9 +42,7 @@ def released(counts: Any, scale: float, prior: float, rng: np.random.Generator) 
     )
 
 
-def warned_and_held(
-    law: str, k: int, scale: float, records: int, prior: float, rng: np.random.Generator
-) -> tuple[Any, Any]:
+def warned_and_held(law, k, scale, records, prior, rng):
     """Of each level, whether a warning names it and the interval of 95 % holds the quantile."""
     shares = shares_of(law, k)
     truth = np.interp(LEVELS, np.append(0, np.cumsum(shares)), np.arange(k + 1.0))

@@ -69,14 +69,7 @@ def with_scale(mechanism: Any, scale: float) -> Any:
     return replace(mechanism, scale=scale)
 
 
-def excess(
-    mechanism: Mechanism,
-    size: int,
-    prior: tuple[float, ...],
-    d_in: int,
-    *,
-    judged_by: Mechanism | None = None,
-) -> dict[str, float]:
+def excess(mechanism, size, prior, d_in, *, judged_by=None):
     """By how much the exact loss exceeds what is stated."""
     bound = (judged_by or mechanism).proven_loss(d_in, size=size, prior=np.array(prior))
     assert bound.delta == 0

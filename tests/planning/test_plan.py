@@ -124,9 +124,7 @@ SIMULATED: list[dict[str, Any]] = [
 ]
 
 
-def figures(
-    mechanism: Any, counts: tuple[int, ...], prior: tuple[float, ...], draws: int
-) -> list[float]:
+def figures(mechanism, counts, prior, draws):
     """Three figures of an expected error, from draws, or posteriors for the interval."""
     released = mechanism.sample(counts, prior, draws) + np.array(prior)
     true = np.array(counts) + prior

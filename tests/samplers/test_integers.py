@@ -144,9 +144,7 @@ def test_many_coins_are_tossed_until_each_fails(denominator, monkeypatch):
 EXACT_RATES = [Fraction(1, 2), Fraction(1, 3), Fraction(2, 3), Fraction(3, 2), Fraction(2)]
 
 
-def exact_geometric_law(
-    rate: Fraction, smallest: float, monkeypatch: pytest.MonkeyPatch
-) -> dict[int, oracles.arb]:
+def exact_geometric_law(rate, smallest, monkeypatch):
     """The law of `geometric` but for outcomes of probability below `smallest`, for exact coins."""
     law: dict[int, oracles.arb] = {}
     started = oracles.arb(0)  # the probability that it does not start again

@@ -2,13 +2,10 @@
 
 import itertools
 import sys
-from collections.abc import Sequence
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 from opendp_bayes.surveys.pictures import plot_graph
@@ -18,9 +15,7 @@ BLUE = "#0072b2"
 pytestmark = pytest.mark.usefixtures("pictures")
 
 
-def drawn(
-    variables: Sequence[str], tables: Sequence[Sequence[str]]
-) -> tuple[Axes, dict[str, Any], dict[frozenset[str], str]]:
+def drawn(variables, tables):
     """The axes, where the variables are, and the colours of lines between two of them."""
     ax = plot_graph(variables, tables, None)
     boxes = [text for text in ax.texts if text.get_bbox_patch() is not None]

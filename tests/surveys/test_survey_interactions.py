@@ -66,9 +66,7 @@ def path(levels: tuple[int, ...] = (2, 3, 3, 2), size: int = 400, scale: float =
 
 
 # What was measured.
-def dense(
-    effects: Any, levels: tuple[int, ...], pairs: Any, logs: Any, y: Any, std: float, n: int
-) -> Any:
+def dense(effects, levels, pairs, logs, y, std, n):
     """The slope of the objective at effects, from whole matrices: written out cell by cell."""
     cells = list(product(*map(range, levels)))
     blocks = [*((v,) for v in range(len(levels))), *pairs]

@@ -1,6 +1,5 @@
 """Chains for small surveys at random against a list of every data set."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -30,9 +29,7 @@ def case_of(seed: int) -> tuple[RandomSurvey, ConsistentDraws, SurveyPosterior]:
     return case, *chains_for(case, EFFECTIVE, seed)
 
 
-def missed(
-    seeds: Iterable[int], meant: Callable[[RandomSurvey], RandomSurvey] = lambda case: case
-) -> tuple[list[str], int]:
+def missed(seeds, meant=lambda case: case):
     """What is farther off than it may be, in cases without a warning, and the number of others. The
     survey that is listed is that of the chains, or what it is `meant` for.
     """

@@ -1,7 +1,7 @@
 """Chains on consistent tables against a list of every data set."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,6 @@ from opendp_bayes.mechanisms.integer_noise import (
 )
 from opendp_bayes.surveys.survey_tables.cells import CellPrior, State
 from opendp_bayes.surveys.survey_tables.consistent_draws import (
-    ConsistentDraws,
     draw,
     starting_tables,
 )
@@ -98,9 +97,7 @@ def model_of(survey: SmallSurvey, drawn: list[Any]) -> Model:
     return Model(survey.levels, looks, survey.size, survey.concentration)
 
 
-def deviations(
-    survey: SmallSurvey, drawn: list[Any], draws: ConsistentDraws, counted: int = 5
-) -> Iterator[float]:
+def deviations(survey, drawn, draws, counted=5):
     """Standard errors by which means, squares and probabilities of counts are missed."""
     rows, p = posterior(survey, drawn, LARGEST[counted])
     functions: list[Callable[[Any], Any]] = [

@@ -11,7 +11,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.planning import expected_error
-from opendp_bayes.queries.columns import LabelledColumn, labelled_column
+from opendp_bayes.queries.columns import labelled_column
 from opendp_bayes.surveys.survey_query import frames_of_the_same_rows
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.cells import Axis, Cells
@@ -47,9 +47,7 @@ def query(frame: Any = None, loss: dict[str, float] | None = None, **unit: Any) 
 
 
 # --- buckets
-def categorical_column(
-    column: str, dtype: pl.DataType, *, nullable: bool, **policy: Any
-) -> LabelledColumn:
+def categorical_column(column, dtype, *, nullable, **policy):
     return labelled_column(column, kind_of(dtype, nullable=nullable), **policy)
 
 

@@ -35,9 +35,7 @@ class Listed:
     def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
         return np.tile(counts, (size, 1)) * int(self.weights[0])
 
-    def proven_loss(
-        self, d_in: int, *, size: int | None, prior: Any, delta: float = 0.0
-    ) -> ob.PrivacyLoss:
+    def proven_loss(self, d_in, *, size, prior, delta=0.0):
         loss = d_in * self.weights[0] / self.scale
         return ob.PrivacyLoss(epsilon=loss, rho=loss, range=loss)
 

@@ -69,13 +69,7 @@ class Scripted:
         return np.array(taken, dtype=np.int64)
 
 
-def outcomes(
-    scripted: Scripted,
-    rows: list[str],
-    listed: tuple[str, ...],
-    law: OptimalThreshold,
-    discovery: Any = None,
-) -> dict[Any, float]:
+def outcomes(scripted, rows, listed, law, discovery=None):
     """The exact law of what `_shown` gives, by listing all draws of the noise of every value."""
     first, masses = law.masses
     keys = Keys("key", "text", listed)

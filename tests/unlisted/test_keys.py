@@ -220,9 +220,7 @@ def test_what_is_counted_is_neither_copied_nor_shown() -> None:
 
 
 # --- The door for other data
-def through_the_door(
-    batches: list[pl.DataFrame], kind: Any = "text", *, nulls: Any = None, epsilon: float = 60.0
-) -> Any:
+def through_the_door(batches, kind="text", *, nulls=None, epsilon=60.0):
     """What is drawn of batches that an adapter hands over."""
 
     def hand_over(data: Any, keys: Keys) -> Iterator[pl.DataFrame]:

@@ -189,9 +189,7 @@ def test_shown_and_hidden_keys_are_as_many_as_in_simulations(law: Threshold) -> 
     assert abs(hidden.mean() - weights @ mean) > FAR * math.sqrt(variance / number)
 
 
-def log_likelihood(
-    of: _Known, law: Threshold, drawn: list[int], rest: int, weights: Floats, *, hidden: bool = True
-) -> float:
+def log_likelihood(of, law, drawn, rest, weights, *, hidden=True):
     """Minus the logarithm of the density of what was released, key by key and count by count."""
     counts = np.arange(1, 900)
     r = 1 / np.maximum(1 / 256, 1 / 64 - 1 / of.points.means)

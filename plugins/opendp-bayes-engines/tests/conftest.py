@@ -75,9 +75,7 @@ def new_server() -> Callable[..., Server]:
 
 
 @pytest.fixture(scope="session")
-def connect_server(
-    new_server: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
+def connect_server(new_server, tmp_path_factory):
     server = new_server(tmp_path_factory.mktemp("connect"))
     yield server
     server.stop()

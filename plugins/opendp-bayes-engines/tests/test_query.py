@@ -2,8 +2,6 @@
 
 import copy
 import datetime
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -36,9 +34,7 @@ TABLE = FRAME.lazy()
 
 
 @pytest.fixture(params=ENGINES)
-def in_an_engine(
-    request: pytest.FixtureRequest, frame_in: Callable[[str, Path], Any], tmp_path: Path
-) -> Any:
+def in_an_engine(request, frame_in, tmp_path):
     """The table, in each engine in turn."""
     path = tmp_path / "frame.parquet"
     FRAME.write_parquet(path)

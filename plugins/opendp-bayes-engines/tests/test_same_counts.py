@@ -5,7 +5,6 @@ beside the same table with one odd record more.
 import datetime
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -44,9 +43,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def in_engine(
-    engine: str, frame_in: Callable[[str, Path], Any], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[pl.DataFrame], Any]:
+def in_engine(engine, frame_in, tmp_path_factory):
     """The rows as a table of the engine."""
     folder = tmp_path_factory.mktemp("rows")
 

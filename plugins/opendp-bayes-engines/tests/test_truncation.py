@@ -2,8 +2,6 @@
 has set.
 """
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -31,11 +29,7 @@ FRAME = pl.DataFrame(
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def table(
-    request: pytest.FixtureRequest,
-    frame_in: Callable[[str, Path], Any],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Any:
+def table(request, frame_in, tmp_path_factory):
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
     FRAME.sample(fraction=1, shuffle=True, seed=1).write_parquet(path)
     return frame_in(request.param, path)

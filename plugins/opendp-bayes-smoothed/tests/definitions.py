@@ -6,7 +6,7 @@ or a closed form of the package.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
@@ -57,9 +57,7 @@ def profile(law: Callable[[Counts], Law], counts: Counts, epsilon: float) -> Fra
     )
 
 
-def expectation(
-    value: Callable[[Counts], Fraction], distributions: Iterable[tuple[Fraction, ...]], k: int
-) -> Fraction:
+def expectation(value, distributions, k):
     """`E[value(histogram)]`, one record from each of the distributions: over every database."""
     total = Fraction(0)
     rows = list(distributions)
@@ -70,9 +68,7 @@ def expectation(
     return total
 
 
-def smoothed(
-    value: Callable[[Counts], Fraction], distributions: list[tuple[Fraction, ...]], size: int
-) -> Fraction:
+def smoothed(value, distributions, size):
     """Definition 3: the largest expectation over every choice of distributions, up to order."""
     k = len(distributions[0])
     return max(

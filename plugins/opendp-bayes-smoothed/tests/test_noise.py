@@ -1,7 +1,6 @@
 """The profiles of a noised sample against the definition in rational arithmetic."""
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -19,9 +18,7 @@ from opendp_bayes_smoothed.noise import (
 from tests.helpers import oracles
 
 
-def noised(
-    samples: int, scale: float, largest: int
-) -> Callable[[tuple[int, ...]], definitions.Law]:
+def noised(samples, scale, largest):
     """The law of the noised histogram (Algorithm 4), up to a largest count."""
     q = Fraction(math.exp(-1 / scale))
 

@@ -323,9 +323,7 @@ def test_the_roundings_of_every_step_are_counted(monkeypatch: pytest.MonkeyPatch
     assert oracles.real(truth).log() <= oracles.real(float(log_delta))
 
 
-def exact_excess(
-    draw: Any, k: Any, a: Any, b: Any, s: Any, factor: float, relative_error: Any
-) -> Any:
+def exact_excess(draw, k, a, b, s, factor, relative_error):
     ratio = draw.ratio(k, a, b, s)
     return 1 - factor * ratio, 0.0 * ratio
 

@@ -31,13 +31,7 @@ def as_floats(distributions: list[tuple[Fraction, ...]]) -> list[list[float]]:
     return [[float(p) for p in row] for row in distributions]
 
 
-def defined(
-    distributions: list[tuple[Fraction, ...]],
-    size: int,
-    samples: int,
-    epsilon: float,
-    replacement: str = "without",
-) -> Fraction:
+def defined(distributions, size, samples, epsilon, replacement="without"):
     profiles = {
         x: definitions.profile(lambda y: definitions.sampled(y, samples, replacement), x, epsilon)
         for x in oracles.data_sets(size, len(distributions[0]))

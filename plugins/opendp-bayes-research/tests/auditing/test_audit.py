@@ -55,9 +55,7 @@ def pickled(found: Audit) -> Any:
     return pickle.loads(pickle.dumps(found))  # noqa: S301 - our own
 
 
-def audited(
-    mechanism: Any, size: int | None, prior: tuple[float, ...], *, draws: int = 5000, **options: Any
-) -> Audit:
+def audited(mechanism, size, prior, *, draws=5000, **options):
     return audit(mechanism, size=size, prior=prior, draws=draws, confidence=CONFIDENCE, **options)
 
 
@@ -192,9 +190,7 @@ def test_a_claim_that_is_neither_proven_nor_refuted() -> None:
         def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Any:
             return self.inner.sample(counts, prior, size)
 
-        def proven_loss(
-            self, d_in: int, *, size: int | None, prior: Any, delta: float = 0.0
-        ) -> Any:
+        def proven_loss(self, d_in, *, size, prior, delta=0.0):
             return self.inner.proven_loss(d_in, size=size, prior=prior)
 
     found = audited(Unaccounted(2.0), 20, ONES, epsilon=1.0)
