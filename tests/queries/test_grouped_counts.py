@@ -21,6 +21,7 @@ import opendp_bayes as ob
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.spaces import PosteriorSpace
 from tests.helpers.contexts import plain_context
+from tests.helpers.neighbours import every_frame, neighbours
 from tests.helpers.oracles import discrete_laplace_cell, laplace_law, rejects
 from tests.helpers.sweeps import some_of
 
@@ -99,7 +100,7 @@ def test_the_space_names_every_cell():
 KEYS = ["north", "south"]
 # The last four are in no group.
 ROWS = list(product(["north", "south", "east", None], ["yes", "no"]))
-SMALL = {n: list(product(ROWS, repeat=n)) for n in range(3)}
+SMALL = every_frame(ROWS, 2)
 SCALE = 1.5
 
 
@@ -108,25 +109,8 @@ def cells():
     """The cells of every frame of up to two records, and last the rows in no group."""
     count = counting(groups=KEYS)
     assert count.output_domain.descriptor.k == 4
-    every = {rows: count(frame_of(rows)).tolist() for n in SMALL for rows in SMALL[n]}
+    every = {rows: count(frame_of(rows)).tolist() for rows in SMALL}
     return {rows: (*counts, len(rows) - sum(counts)) for rows, counts in every.items()}
-
-
-def neighbours(relation, d_in=1):
-    """Pairs of frames at most `d_in` apart: records changed, or removed and added back."""
-    if relation == "change-one":
-        return [
-            (a, b)
-            for a in SMALL[2]
-            for b in SMALL[2]
-            if sum(x != y for x, y in zip(a, b, strict=True)) <= d_in
-        ]
-    pairs = [
-        (rows, rows[:i] + rows[i + 1 :]) for n in (1, 2) for rows in SMALL[n] for i in range(n)
-    ]
-    return (
-        pairs if d_in == 1 else pairs + neighbours("change-one") + [(rows, ()) for rows in SMALL[2]]
-    )
 
 
 @cache
@@ -152,7 +136,7 @@ def public_sizes(counts):
 def largest_loss(relation, law, cells, d_in=1):
     """The largest log-ratio of probabilities over all outcomes and neighbours."""
     largest = 0.0
-    for pair in neighbours(relation, d_in):
+    for pair in neighbours(ROWS, 2, relation, d_in):
         for first, second in (pair, pair[::-1]):
             pieces = zip(law(cells[first]), law(cells[second]), strict=True)
             losses = [
@@ -189,7 +173,7 @@ def test_the_map_holds_for_all_neighbours_and_is_tight(relation, d_in, cells):
     count = counting(metric, groups=KEYS, size=size)
     moved = max(
         sum(abs(a - b) for a, b in zip(cells[first], cells[second], strict=True))
-        for first, second in neighbours(relation, d_in)
+        for first, second in neighbours(ROWS, 2, relation, d_in)
     )
     assert moved == count.map(d_in) * (1 if size is None else 2)
     claimed = release_of(metric, size).map(d_in)
@@ -204,8 +188,7 @@ def test_a_change_between_groups_is_not_private_when_each_group_keeps_its_size(c
     Their loss is 1 / scale as long as no record leaves its group, which is what makes the mistake
     easy.
     """
-    inside = {a: cells[a] for a in SMALL[2] if all(region == "north" for region, _ in a)}
-    stay = [(a, b) for a, b in neighbours("change-one") if a in inside and b in inside]
+    stay = neighbours([row for row in ROWS if row[0] == "north"], 2, "change-one")
     pieces = [
         pair
         for a, b in stay
@@ -248,7 +231,7 @@ def largest_rho(relation, cells, d_in=1):
     """The largest Rényi divergence over its order, added over cells, of all neighbours."""
     pairs = {
         tuple(sorted(zip(cells[a][:-1], cells[b][:-1], strict=True)))
-        for pair in neighbours(relation, d_in)
+        for pair in neighbours(ROWS, 2, relation, d_in)
         for a, b in (pair, pair[::-1])
     }
     return max(float(np.max(sum(renyi(a, b) for a, b in pair) / ORDERS)) for pair in pairs)

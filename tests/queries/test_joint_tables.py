@@ -15,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 import opendp_bayes as ob
 from opendp_bayes.queries.cells_of import LARGEST_TABLE, check_combinations
 from tests.helpers.contexts import plain_context
+from tests.helpers.neighbours import every_frame, neighbours
 from tests.helpers.sweeps import some_of
 
 SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
@@ -140,7 +141,7 @@ def test_the_space_is_told_from_others_by_its_columns_and_cells():
 
 
 # --- stability and privacy against every neighbour of small frames
-SMALL = {n: list(product(VALUES, repeat=n)) for n in range(3)}
+SMALL = every_frame(VALUES, 2)
 SCALE = 1.5
 TABLES = {
     "all cells": {},
@@ -149,25 +150,14 @@ TABLES = {
 }
 
 
-def neighbours(relation, d_in):
-    """Pairs of frames of up to two records, at most `d_in` records changed, or removed."""
-    if relation == "change-one":
-        return [
-            (a, b)
-            for a, b in product(SMALL[2], repeat=2)
-            if sum(x != y for x, y in zip(a, b, strict=True)) <= d_in
-        ]
-    larger = [a for n in (1, 2) for a in SMALL[n]]
-    return [(a, a[:at] + a[at + d_in :]) for a in larger for at in range(len(a) + 1 - d_in)]
-
-
 RELATIONS = {"add/remove": (SYMMETRIC, None), "change-one": (CHANGE_ONE, 2)}
 
 
 def largest_distance(count, relation, d_in):
     """The largest distance of the counts of neighbours: records moved, or added and removed."""
-    counts = {rows: np.array(count(rows)) for n in SMALL for rows in SMALL[n]}
-    moved = [np.abs(counts[a] - counts[b]).sum() for a, b in neighbours(relation, d_in)]
+    counts = {rows: np.array(count(rows)) for rows in SMALL}
+    pairs = neighbours(VALUES, 2, relation, d_in)
+    moved = [np.abs(counts[a] - counts[b]).sum() for a, b in pairs]
     return max(moved) / (2 if relation == "change-one" else 1)
 
 
@@ -178,7 +168,7 @@ def test_the_map_holds_for_all_neighbours_and_is_tight(table, relation, d_in):
     metric, size = RELATIONS[relation]
     count = counting(metric, size=size, **TABLES[table])
     cells = {row: int(np.argmax(counting(**TABLES[table])(frame_of([row])))) for row in VALUES}
-    for rows in SMALL[2][::7]:  # a record's cell does not depend on the other records
+    for rows in list(product(VALUES, repeat=2))[::7]:  # a record's cell does not depend on others
         expected = np.bincount([cells[row] for row in rows], minlength=max(cells.values()) + 1)
         found = count(frame_of(rows))
         assert found[: expected.size].tolist() == expected.tolist()
@@ -224,7 +214,7 @@ def test_the_loss_of_a_table_holds_for_all_neighbours_and_is_tight(table, d_in):
     cells = {row: tuple(counting(**TABLES[table])(frame_of([row])).tolist()) for row in VALUES}
     pairs = {
         tuple(tuple(np.sum([cells[row] for row in rows], axis=0).tolist()) for rows in pair)
-        for pair in neighbours("change-one", d_in)
+        for pair in neighbours(VALUES, 2, "change-one", d_in)
     }
     reach = 3
     worst = max(knorm_losses(np.array(a), np.array(b), SCALE, reach).max() for a, b in pairs)

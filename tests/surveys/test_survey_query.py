@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 import opendp_bayes as ob
 from opendp_bayes.trusted.cells import Cells
 from tests.helpers.contexts import plain_context
+from tests.helpers.neighbours import neighbours
 
 pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
 
@@ -166,15 +167,7 @@ def joint_worst(answers, size):
     for name, k in (("vote", 2), ("age", 3)):
         grid = np.array(list(product(range(-2, STEPS - 2), repeat=k)))
         grids[name] = grid if size is None else grid[grid.sum(axis=1) == size]
-    frames = list(product(SMALL, repeat=2))
-    pairs = [
-        (a, b)
-        for a in frames
-        for b in frames
-        if sum(x != y for x, y in zip(a, b, strict=True)) == 1
-    ]
-    if size is None:
-        pairs = [(a, a[:1]) for a in frames] + [(a[:1], a) for a in frames]
+    pairs = neighbours(SMALL, 2, "add/remove" if size is None else "change-one")
     worst = 0.0
     for first, second in pairs:
         ratios = []

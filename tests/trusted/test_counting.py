@@ -14,6 +14,7 @@ from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
 from tests.helpers.contexts import plain_context
+from tests.helpers.neighbours import every_frame, neighbours
 from tests.helpers.sweeps import some_of
 
 SYMMETRIC = dp.symmetric_distance()
@@ -215,18 +216,14 @@ def test_change_one_after_a_plan_is_halved_while_the_length_is_public():
 
 # --- stability maps against every neighbour of small frames
 VALUES = ["a", "b", None, "zz"]
-SMALL = {n: list(product(VALUES, repeat=n)) for n in range(4)}
+SMALL = every_frame(VALUES, 3)
 
 
 @pytest.fixture(scope="module")
 def vectors():
     """Of every frame of up to three records: two categories, a null, an unknown value."""
     vector = counting(SYMMETRIC, pl.String, categories=["a", "b"]) >> ob.t.then_count_vector()
-    return {rows: np.array(vector(frame_of(rows, pl.String))) for n in SMALL for rows in SMALL[n]}
-
-
-def removed(rows, positions):
-    return tuple(row for i, row in enumerate(rows) if i not in positions)
+    return {rows: np.array(vector(frame_of(rows, pl.String))) for rows in SMALL}
 
 
 def violations(pairs, vectors, claimed):
@@ -236,20 +233,7 @@ def violations(pairs, vectors, claimed):
 
 @pytest.mark.parametrize("d_in", [1, 2])
 def test_add_remove_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
-    pairs = [
-        (rows, removed(rows, gone))
-        for n in SMALL
-        if n >= d_in
-        for rows in SMALL[n]
-        for gone in combinations(range(n), d_in)
-    ]
-    if d_in == 2:  # one record removed and one added is also at distance 2
-        pairs += [
-            (a, b)
-            for a in SMALL[3]
-            for b in SMALL[3]
-            if sum(x != y for x, y in zip(a, b, strict=True)) == 1
-        ]
+    pairs = neighbours(VALUES, 3, "add/remove", d_in)
     claimed = (counting(SYMMETRIC) >> ob.t.then_count_vector()).map(d_in)
     assert claimed == counting(SYMMETRIC).map(d_in) == d_in
     assert not violations(pairs, vectors, claimed)
@@ -258,12 +242,7 @@ def test_add_remove_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
 
 @pytest.mark.parametrize("d_in", [1, 2, 3])
 def test_change_one_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
-    pairs = [
-        (a, b)
-        for a in SMALL[3]
-        for b in SMALL[3]
-        if sum(x != y for x, y in zip(a, b, strict=True)) <= d_in
-    ]
+    pairs = neighbours(VALUES, 3, "change-one", d_in)
     counts = counting(CHANGE_ONE, size=3)
     claimed = (counts >> ob.t.then_count_vector()).map(d_in)
     assert claimed == 2 * counts.map(d_in) == 2 * d_in
