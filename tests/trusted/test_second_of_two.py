@@ -177,23 +177,25 @@ def test_questions_of_as_many_categories_are_each_counted() -> None:
     }
 
 
+TABLE = {
+    "column": ["sex", "town"],
+    "categories": {"sex": SEXES, "town": TOWNS},
+    "nulls": {"sex": "f", "town": "york"},
+    "unknown": {"sex": "f", "town": "wells"},
+}
+
+
 @pytest.mark.parametrize("policy", ["nulls", "unknown"])
 @pytest.mark.parametrize("place", ["bath", "elsewhere", ob.DROP])
 def test_places_of_either_kind_that_differ_are_warned_of(policy: str, place: Any) -> None:
     """Of the second of two columns too, and where one of the two questions leaves them out."""
-    table = {
-        "column": ["sex", "town"],
-        "categories": {"sex": SEXES, "town": TOWNS},
-        "nulls": {"sex": "f", "town": "york"},
-        "unknown": {"sex": "f", "town": "wells"},
-    }
     other = {**TOWN, policy: place}
-    for questions in ({"table": table, "town": other}, {"town": other, "table": table}):
+    for questions in ({"table": TABLE, "town": other}, {"town": other, "table": TABLE}):
         with pytest.warns(UserWarning, match=f"count {policy} of 'town' in different places"):
             ob.survey(query(), questions)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ob.survey(query(), {"table": table, "town": TOWN, "sex": SEX})
+        ob.survey(query(), {"table": TABLE, "town": TOWN, "sex": SEX})
 
 
 def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
@@ -237,13 +239,7 @@ def test_questions_of_two_plans_are_not_of_the_same_rows() -> None:
 
 
 def test_a_table_and_its_margin_say_where_values_are_counted() -> None:
-    table = {
-        "column": ["sex", "town"],
-        "categories": {"sex": SEXES, "town": TOWNS},
-        "nulls": {"sex": "f", "town": "york"},
-        "unknown": {"sex": "f", "town": "wells"},
-    }
-    summary = ob.survey(query(), {"table": table, "sex": SEX, "year": YEAR}).summarize()
+    summary = ob.survey(query(), {"table": TABLE, "sex": SEX, "year": YEAR}).summarize()
     assert summary["nulls"].to_list()[0] == "sex: 'f', town: 'york'"
     assert summary["unknown"].to_list()[0] == "sex: 'f', town: 'wells'"
 
@@ -324,13 +320,8 @@ def test_integers_of_every_narrow_type_are_widened() -> None:
     frame = pl.DataFrame({name: [1, 2] for name in narrow}, schema=narrow)
     for given in (frame, frame.lazy()):
         wide = scanned(given)
-        assert wide.frame.collect_schema().dtypes() == [
-            pl.Int32,
-            pl.Int32,
-            pl.UInt32,
-            pl.UInt32,
-            pl.Int32,
-        ]
+        types = [pl.Int32, pl.Int32, pl.UInt32, pl.UInt32, pl.Int32]
+        assert wide.frame.collect_schema().dtypes() == types
 
 
 @pytest.mark.parametrize("dtype", [pl.Categorical(), pl.Enum(["b", "a"])])
@@ -347,13 +338,6 @@ def test_a_frame_with_some_columns_of_an_enum_is_read_as_it_was() -> None:
     for columns in (["e"], ["n"], ["e", "n"], ["n", "e"]):
         with ob.on_disk(frame.select(columns)) as scan:
             assert scan.collect().equals(frame.select(columns))
-
-
-def test_a_release_takes_no_data_of_its_own() -> None:
-    made = ob.posterior(query(), **TOWN)
-    with pytest.raises(ValueError, match=r"release: .*belong to a Context"):
-        made.release(data=FRAME.lazy())
-    assert made.release().counts == (16, 5, 6)
 
 
 def test_a_loss_of_nothing_is_given_and_no_loss_is_not() -> None:
