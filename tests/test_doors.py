@@ -42,9 +42,7 @@ def names(text: str) -> Iterator[str]:
 
 
 def used(folder: str) -> list[str]:
-    """The names that the modules of a slice use of others, or those of a plugin; without those of
-    its trusted modules, which are read with the trusted room and have a door of their own.
-    """
+    """Names that a slice's or a plugin's modules use of others, but for trusted modules."""
     modules = [
         path
         for path in (ROOT / folder).rglob("*.py")

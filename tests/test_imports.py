@@ -121,9 +121,7 @@ release = ob.posterior(context.query(), "vote", **of).release()
 
 
 def test_a_measurement_and_a_release_load_no_engine() -> None:
-    """A release, whether it will have a posterior; that is computed when it is asked for. An import
-    of the package loads no part of it.
-    """
+    """A posterior is computed when asked for; importing the package loads no part of it."""
     steps = "import opendp_bayes as ob", "ob.m.make_laplace_parameters", _QUESTION
     package, measurement, release, posterior = (
         {name for name in loaded if name.startswith("opendp_bayes.")}

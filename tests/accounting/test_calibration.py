@@ -118,9 +118,7 @@ def test_private_as_asked_and_no_more(mechanism: Any, target: dict[str, float]) 
 @pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.3])
 @pytest.mark.parametrize("beta", [0.003, 0.01])
 def test_a_proven_bound_with_a_delta_is_no_pure_one(beta: float, delta: float) -> None:
-    """Where the ε of the β-smooth bound holds with δ alone, no part of that δ is left for what
-    exceeds ε; and that bound needs less noise than one without δ.
-    """
+    """Where ε holds with δ alone no part of δ is left; it needs less noise than without."""
     template = SmoothHellingerExponential(1.0, beta=beta)
     found, without = (
         calibrate(

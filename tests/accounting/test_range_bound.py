@@ -24,9 +24,7 @@ ROUNDING = 1e-12
 
 
 def random_triples(rng, k, number):
-    """Priors down to 1e-100 and counts of one total, shapes `(number, k)` and `(3, number, k)`;
-    many of them neighbours or next to an edge.
-    """
+    """Priors from 1e-100 and counts of one total, `(number, k)` and `(3, number, k)`."""
     prior = 10 ** rng.uniform(rng.choice([-100.0, -6.0, -1.0]), 2, size=(number, k))
     size = 10 ** rng.integers(0, 6, size=number)
     counts = np.stack(
@@ -80,9 +78,7 @@ def test_notices_what_is_no_metric(power: float) -> None:
 
 
 def test_the_root_of_the_divergence_in_ball_arithmetic() -> None:
-    """Single coordinates, where the inequality is tightest: three concentrations in arithmetic
-    progression, far out and at tiny ones.
-    """
+    """Single coordinates: three concentrations in arithmetic progression, far and tiny."""
     for start in (1e-12, 0.01, 1.0, 1000.0):
         for step in (0.001, 1.0, 100.0):
             values = [oracles.real(start) + oracles.real(step) * i for i in range(3)]
@@ -110,9 +106,7 @@ def test_the_distance_as_a_function_of_the_root() -> None:
 
 
 def ends(size, prior, gamma, widths=None):
-    """Over all neighbours: the largest range over r of `H / S - H' / S'`; and its lowest and
-    highest value where `S <= S'`.
-    """
+    """The largest range over r of `H / S - H' / S'`, and its ends where `S <= S'`."""
     sets = candidates(size, prior.size)
     divergence = np.zeros((len(sets), len(sets)))
     for i, alpha in enumerate(prior):

@@ -127,9 +127,7 @@ def test_nodes_of_interpolation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nodes_suffice_for_the_blocks_that_are_interpolated() -> None:
-    """The divergence has its singularities as far from a block as its smallest concentration: the
-    error falls with the powers of the axes of the ellipse that reaches there.
-    """
+    """The error falls with the powers of the axes of the ellipse to the singularities."""
     to_there = 1 + 2 / two_categories._NARROW
     axes = to_there + math.sqrt(to_there**2 - 1)
     assert axes**-two_categories._NODES < 1e-6 * TABLE_ERROR

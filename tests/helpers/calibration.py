@@ -64,9 +64,7 @@ class Cell:
         )
 
     def scaled(self, prior: Floats) -> Any:
-        """The mechanism whose proven loss is ε, or where it has none, whose ρ is half its square;
-        the loss falls as the scale grows.
-        """
+        """The mechanism whose loss is ε, or whose ρ is half its square; it falls with the scale."""
         template, public = MECHANISMS[self.mechanism]
         low, high = 1e-6, 1e9
         for _ in range(60):

@@ -54,9 +54,7 @@ def brute(releases, records, most=0):
 
 
 def worst(posterior, rows, weights):
-    """The largest deviations of means and standard deviations, in standard deviations, and of
-    cumulative probabilities, and the same of the counts.
-    """
+    """The largest deviations, in standard deviations, and of cumulative probabilities."""
     a = np.array(posterior.prior) + rows
     total = a.sum(axis=1, keepdims=True)
     mean = weights @ (a / total)

@@ -24,9 +24,7 @@ SHORT: Store = {}
 
 
 def compute_once(patch: pytest.MonkeyPatch, store: Store) -> None:
-    """Compute what is exact, learned, or of all tables of a survey once for the same arguments.
-    Nobody can change what is handed out, and every draw of it has a seed.
-    """
+    """Compute what is exact, learned, or of a survey once for the same arguments."""
     for module, name in (
         (ByConvolution, "exact"),
         (ByWeights, "exact"),

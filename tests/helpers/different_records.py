@@ -70,9 +70,7 @@ def marginals(releases, most, least=0):
 
 
 def worst(posterior, found, levels=(0.5, 0.9, 0.99, 0.999)):
-    """The largest deviations of means and standard deviations of probabilities, counts and the
-    number of records, in standard deviations, and of cumulative probabilities.
-    """
+    """The largest deviations, in standard deviations, and of cumulative probabilities."""
     values = [1e-6, 1e-3, 0.02, 0.5, 0.98, 0.999, 1 - 1e-5]
     ends = np.concatenate([posterior.interval(level) for level in levels])
     concentration, off = sum(posterior.prior), []

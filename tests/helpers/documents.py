@@ -310,9 +310,7 @@ def read(path: Path) -> Any:
 
 @singledispatch
 def says(read: Any) -> Any:
-    """What a document says, as JSON: what was stated, and below `estimates` what follows from it
-    within the error of its computation.
-    """
+    """What a document says, as JSON; `estimates` is what follows within an error."""
     raise TypeError(f"{type(read).__name__}: has no line in tests/helpers/documents.py.")
 
 

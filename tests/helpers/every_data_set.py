@@ -16,9 +16,7 @@ _ROWS = 400
 
 
 def gaps(alpha, size):
-    """`ln Γ((a + b) / 2) - (ln Γ(a) + ln Γ(b)) / 2` of `a = alpha + x`, `b = alpha + y`, for every
-    x and y up to `size`: how far the logarithm of the Gamma function is from linear.
-    """
+    """`ln Γ((a + b) / 2) - (ln Γ(a) + ln Γ(b)) / 2` for every x and y up to `size`."""
     with ctx.workprec(200):
         own = [(arb(float(alpha)) + arb(x) / 2).lgamma() for x in range(2 * size + 1)]
         table = [

@@ -24,9 +24,7 @@ Scope = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SmallSurvey:
-    """Levels of the variables, what was measured, the noise, and the decomposable model, its
-    cliques and separators written down by hand.
-    """
+    """Levels, what was measured, the noise, and the model, written down by hand."""
 
     levels: tuple[int, ...]
     cliques: tuple[Scope, ...]
@@ -40,9 +38,7 @@ class SmallSurvey:
 def cliques_and_separators(
     variables: int, scopes: Sequence[Scope]
 ) -> tuple[tuple[Scope, ...], tuple[Scope, ...]]:
-    """The model of at most three variables, of which those of one scope are tied together: every
-    graph on so few has no circle but the triangle.
-    """
+    """Of at most three variables: every graph on so few has no circle but the triangle."""
     pairs = [(a, b) for a, b in ((0, 1), (0, 2), (1, 2)) if b < variables]
     tied = [pair for pair in pairs if any(set(pair) <= set(scope) for scope in scopes)]
     if variables == 3 and len(tied) == 3:

@@ -167,10 +167,7 @@ class Pairs:
         return np.reshape(found, (-1, w.size)) @ w
 
     def few_pairs(self, i):
-        """Fewer pairs with nearly the same Betas: those of a count whose numbers of records are so
-        near that its Beta does not tell are two, with their mean and variance. All that are left
-        out weigh less than `RARE` together.
-        """
+        """Pairs of nearly one Beta are two; all that are left out weigh less than `RARE`."""
         x, n, w = self.pairs(i)
         if x.size < 50_000 or np.ptp(n) == 0:
             return x, n, w

@@ -73,9 +73,7 @@ def relative_error(value: float, truth: arb) -> float:
 # Data sets, neighbours and sensitivities, by enumeration.
 @lru_cache(maxsize=64)
 def data_sets(size: int, k: int) -> tuple[Counts, ...]:
-    """Every histogram of `size` records over `k` categories, ascending: stars and bars. Of Python
-    integers, whoever asked first: to the cache an equal number of numpy is the same argument.
-    """
+    """Every histogram of `size` records over `k` categories, of Python integers."""
     size, k = int(size), int(k)
     bars = combinations(range(size + k - 1), k - 1)
     return tuple(

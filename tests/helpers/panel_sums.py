@@ -170,9 +170,7 @@ class Panels:
         return np.add.reduceat(values, self.starts, axis=0)
 
     def cumulants(self, tilt):
-        """Of each row, shape `(4, rows)`: mean less the anchor, variance, third and fourth; and the
-        logarithms of the sums.
-        """
+        """Of each row, shape `(4, rows)`: four cumulants, and the logarithms of the sums."""
         masses, log_sum = self.masses(tilt)
         mean = self.sums(masses * self.away)
         off = self.away - mean[self.row]

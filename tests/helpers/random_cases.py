@@ -273,9 +273,7 @@ def log_sum(logs: Any) -> Any:
 
 
 def _laplace(mechanism: Any, first: Any, second: Any) -> tuple[Any, Any]:
-    """Only the counts that differ tell the data sets apart, and each of those by its sign at far
-    draws: the draws from 2 below both counts to 2 above, and the two tails as one outcome each.
-    """
+    """By counts that differ, and each by its sign at far draws: two tails and between."""
     noised = slice(None, -1 if mechanism.total in ("remainder", "truncated") else None)
     logs = (np.zeros(1), np.zeros(1))
     for a, b in zip(first[noised], second[noised], strict=True):
@@ -289,9 +287,7 @@ def _laplace(mechanism: Any, first: Any, second: Any) -> tuple[Any, Any]:
 
 
 def _gaussian(scale: float, first: Any, second: Any) -> tuple[Any, Any, bool]:
-    """Only the counts that differ tell the data sets apart. Draws further than 9 standard
-    deviations are left out, which have a probability below 1e-18 and can only lower a loss.
-    """
+    """By counts that differ; draws beyond 9 deviations, below 1e-18, can only lower a loss."""
     moved = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
     reach = math.ceil(9 * scale) + LARGEST
     if (2 * reach + LARGEST) ** len(moved) > 10 * _LARGEST_GRID:

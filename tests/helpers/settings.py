@@ -54,9 +54,7 @@ def served(prior, scale):
 
 
 def private_setting(rng, most):
-    """The same with a private number of records, with a prior of any kind, and the largest number
-    that matters; None where that is too large for the reference.
-    """
+    """The same with a private number, and the largest that matters; None if too large."""
     made = setting(rng, most)
     k = made["prior"].size
     made["noised"] = np.ones(k, dtype=bool)

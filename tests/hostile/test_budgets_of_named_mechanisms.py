@@ -75,9 +75,7 @@ def test_a_mechanism_by_name_fits_its_budget_or_is_refused_with_a_remedy(name, b
 
 @pytest.mark.parametrize("rate", [0.3, 1.0])
 def test_noise_on_a_sample_spends_its_delta(rate: float) -> None:
-    """It is pure: at ε₀ the δ of ε is `(exp(ε₀) - exp(ε)) / (exp(ε₀) + 1)`, so that a δ of a half
-    lets the noise shrink to a half of what ε alone needs.
-    """
+    """Pure at ε₀: a δ of a half lets the noise shrink to a half of what ε alone needs."""
     template = obs.NoisySamplingHistogram(1.0, rate)
     public: Any = {"size": SIZE, "prior": PRIOR}
     pure = ob.calibrate(template, epsilon=1.0, **public)

@@ -94,9 +94,7 @@ def test_other_encodings_are_refused_with_the_list_before_data_are_read(
 
 @pytest.mark.filterwarnings("ignore:invalid escape:DeprecationWarning")
 def test_each_of_the_others_is_refused_for_a_reason() -> None:
-    """Negative control: in all but one of them the sequences of bytes are noticed that hide an end
-    of a line, a quote or a letter, or become one. `charmap` stands for other encodings.
-    """
+    """Negative control: in all but one, sequences of bytes hide an end of a line or become it."""
     unnoticed = []
     for encoding in REFUSED:
         try:

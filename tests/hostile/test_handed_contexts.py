@@ -431,10 +431,7 @@ def test_an_entry_that_fails_comes_before_the_data_and_costs_nothing(ledger, mon
 
 @pytest.mark.parametrize("way", [directly, by_opendp])
 def test_between_check_and_debit_there_is_no_other(way, ledger):
-    """A filter that has refused once refuses everything after: eight threads ask for 2 of 9 each,
-    two of them around the Context. Where one of these two comes too late, OpenDP refuses it and
-    everything after, so that another round is needed.
-    """
+    """Eight threads ask for 2 of 9 each, two around the Context; too late is a new round."""
     rounds = (in_eight_threads(way, ledger) for _ in range(20))
     assert next(filter(None, rounds), None), "in 20 rounds one that asks around was too late"
 

@@ -41,9 +41,7 @@ def combined(looks: Any, size: int | None) -> Any:
 
 
 def expected_counts(looks: Any, posterior: Any, size: int | None) -> Any:
-    """Means and standard deviations of the true counts by listing all of them, with the learned
-    concentrations: of the groups one, of the categories within their group the other.
-    """
+    """By listing, with the learned concentrations of the groups and within them."""
     highest = 60 if size is None else size
     fine, coarse = (
         posterior.concentrations[

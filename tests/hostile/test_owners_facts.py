@@ -81,9 +81,7 @@ def test_a_question_that_states_a_fact_of_the_data_is_refused_unread(owner, more
 
 
 def test_the_size_is_an_oracle_where_the_caller_owns_the_data(owner: Path) -> None:
-    """Negative control: of a bare file whoever runs the question may state its facts, so the same
-    question tells whether there are 60 records, at no cost.
-    """
+    """Negative control: of a bare file the question tells for nothing whether there are 60."""
     column = '[columns.vote]\ncategories = ["a", "b"]\nnulls = "a"\nunknown = "a"'
     for size, code in ((60, 0), (61, 1)):
         run("run", asked(privacy=f"size = {size}\n{column}"), "votes.csv", "-o", "-", code=code)

@@ -42,9 +42,7 @@ def private(counts: Any, scale: float, prior: float = 1.0, public: bool = False)
 
 
 def depths(laws: BetaMixtures, draws: Any) -> Any:
-    """The depth of every draw in every category: the level of the equal-tailed interval at whose
-    end it is. One that holds some of what is rounded to the draw holds it.
-    """
+    """Of every draw in every category: the level of the interval at whose end it is."""
     below, above = laws.cdf(np.nextafter(draws, 2)), laws.cdf(np.nextafter(draws, -1))
     return np.clip(np.maximum(1 - 2 * below, 2 * above - 1), 0.0, 1.0)
 

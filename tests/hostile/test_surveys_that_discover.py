@@ -69,9 +69,7 @@ def test_discovered_questions_have_their_shares_of_the_loss_and_count_what_is_th
 
 
 def test_questions_of_an_identifier_count_people_and_the_others_keep_their_rows_together():
-    """Two discovered questions begin at the frame of the Context, and the others behind one pass:
-    the composition has them in the order in which they were asked.
-    """
+    """Two begin at the frame, the others behind one pass, in the order asked."""
     query = context(rows=2, identifier="person").query().truncate_per_group(1)
     answers = survey(query).release()
     assert tuple(answers) == ("code", "vote", "again", "town")

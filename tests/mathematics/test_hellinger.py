@@ -137,9 +137,7 @@ def test_distance_from_divergence_at_the_ends() -> None:
 
 
 def random_pair_of_unequal_totals(rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Unrelated concentrations, added records (few or many), or nearly proportional ones, where the
-    categories cancel against the total.
-    """
+    """Unrelated, with added records, or nearly proportional, where categories cancel."""
     k = int(rng.integers(2, 9))
     a = 10 ** rng.uniform(-3, rng.uniform(-1, 7), size=k)
     kind = rng.integers(4)

@@ -88,9 +88,7 @@ def test_noise_vectors(k: int, largest: int) -> None:
 
 @pytest.mark.parametrize("k", range(2, 9))
 def test_sums_of_compositions_and_shells_agree(k: int) -> None:
-    """`sum_m C(m + k - 1, m)^2 t^m = sum_d shell_size(d) t^d / (1 - t)^k`, coefficient by
-    coefficient: what the sampler rests on.
-    """
+    """`sum_m C(m + k - 1, m)^2 t^m = sum_d shell_size(d) t^d / (1 - t)^k`, term by term."""
     for m in range(30):
         convolution = sum(
             zero_sum.shell_size(d, k) * math.comb(m - d + k - 1, k - 1) for d in range(m + 1)
@@ -152,9 +150,7 @@ def test_squared_binomial(n: int, scale: float, bits: int) -> None:
 @pytest.mark.parametrize("bits", [2, 5, 16, 128])
 @pytest.mark.parametrize(("n", "scale"), [(1, 0.7), (9, 0.05), (40, 1e6), (999, 3.0), (999, 0.008)])
 def test_cumulative_probabilities_are_enclosed(n: int, scale: float, bits: int) -> None:
-    """Against exact weights, with `exp` in ball arithmetic: what the sampler concludes from the two
-    lists is true, and 128 bits tell nearly all.
-    """
+    """Against exact weights in balls: what the sampler concludes from the lists is true."""
     first, below, above = knorm._cumulative(n, Fraction(scale), bits)
     q = (-1 / oracles.real(scale)).exp()
     sums = [oracles.real(0)]

@@ -319,9 +319,7 @@ def test_notices_the_floor_of_a_float_laplace() -> None:
     steps = 2**53
 
     def at_least(t: int) -> int:
-        """How many of the uniforms give noise at least t > 0: those whose tail probability, a
-        multiple of the resolution, allows it.
-        """
+        """How many of the uniforms give noise at least t > 0."""
         return int(steps * Fraction(math.exp(-t / scale)) / 2)
 
     def log_law(count: int) -> oracles.Floats:

@@ -626,9 +626,7 @@ def test_bounds_that_prove_nothing():
 
 
 def test_one_contribution_to_a_frame_of_public_length_counts_as_one_change():
-    """No two frames of one length differ by one record added, so nothing would have to be spent; a
-    release without noise is not what is meant.
-    """
+    """No two frames of one length differ by a record; no release without noise is meant."""
     whole = context(
         {"contributions": 1},
         split_evenly_over=1,

@@ -93,9 +93,7 @@ def test_the_posterior_is_that_of_a_release(noise: Any, mechanism: Any, size: in
 
 
 def test_noise_on_floats_of_every_count() -> None:
-    """Its floor is the count and the floor of the noise: the sum over all data sets of the law of
-    that, a difference of two Laplace distribution functions.
-    """
+    """The floor of the count and the noise: over all data sets, of Laplace functions."""
     drawn = np.array([3.7, -0.2, 2.4])
     sets = np.array([row for row in itertools.product(range(9), repeat=3) if sum(row) == 8])
     low = np.floor(drawn) - sets

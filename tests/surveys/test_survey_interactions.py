@@ -378,9 +378,7 @@ def test_exchanged_records_have_their_law_and_their_tables() -> None:
 
 @pytest.mark.slow
 def test_records_of_a_cycle_are_exchanged_as_well() -> None:
-    """Every set of six records that has the four tables of a cycle, by listing, with an
-    interaction of a pair that a clique holds and no table has; without it they fail.
-    """
+    """Every set of six records with the four tables of a cycle, by listing."""
     pairs, rng = [(0, 1), (1, 2), (2, 3), (0, 3)], np.random.default_rng(2)
     model = Model((2, 2, 2, 2), [look(pair, [2, 1, 1, 2]) for pair in pairs], 6, 1.0)
     (within,) = [pair for pair in open_pairs(model) if set(pair) <= set(model.tree.cliques[0])]
@@ -492,9 +490,7 @@ def test_a_posterior_says_how_wide_unmeasured_pairs_are(size: int | None) -> Non
 
 @pytest.mark.parametrize("kind", ["population", "predictive"])
 def test_copies_hold_the_interactions(kind: Any) -> None:
-    """Between copies the shares of an unmeasured pair vary as in the posterior; without
-    interactions they vary much less. Measured tables are as before.
-    """
+    """Between copies the shares of an unmeasured pair vary as in the posterior."""
     deviation = {}
     for interactions in (True, False):
         found = survey(interactions)

@@ -149,9 +149,7 @@ def counts(rows, column, labels):
 
 
 def log_law(release, true, outcomes):
-    """Log-probabilities of outcomes up to a constant: the noise of Laplace on every count, or for a
-    public number of records on all but the last, and K-norm noise, by their definitions.
-    """
+    """Log-probabilities up to a constant: Laplace on counts or all but one, or K-norm."""
     distance = np.abs(outcomes - true)
     if isinstance(release.mechanism, ob.KNormParameters):
         return -distance.sum(axis=1) / (2 * release.mechanism.scale)
@@ -160,9 +158,7 @@ def log_law(release, true, outcomes):
 
 
 def joint_worst(answers, size):
-    """The largest log-ratio of joint probabilities, over pairs of outcomes of both questions and
-    all neighbouring frames of two records, with one changed, added or removed.
-    """
+    """The largest log-ratio over pairs of outcomes, and all neighbours of two records."""
     grids = {}
     for name, k in (("vote", 2), ("age", 3)):
         grid = np.array(list(product(range(-2, STEPS - 2), repeat=k)))

@@ -150,9 +150,7 @@ READING, PUBLIC = ("counting", "survey: counting", "sampling"), ("privacy map", 
 
 @cache
 def answers(places):
-    """What an interpreter reports in which each kind of exception is raised at each of `places` in
-    turn, by place and kind; all that it printed; and how it ended.
-    """
+    """What an interpreter reports by place and kind, all that it printed, how it ended."""
     command = [sys.executable, "-c", PROGRAM, PRIVATE, *places]
     traced = {**os.environ, "RUST_BACKTRACE": "1"}  # as users have it
     process = subprocess.run(
@@ -181,9 +179,7 @@ def test_a_failing_callback_leaves_the_interpreter_alive_and_the_data_unseen(pla
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("place", PUBLIC)
 def test_an_interrupted_privacy_map_leaves_the_interpreter_alive(place, kind):
-    """Maps and searches for a scale run inside OpenDP too: a Ctrl-C then must not end the
-    interpreter. What they read is public.
-    """
+    """Maps and searches run inside OpenDP too; what they read is public."""
     found, printed, code = answers(PUBLIC)
     assert (place, kind) in found, f"the interpreter ended with {code}: {printed[-600:]}"
     assert found[place, kind]["raised"] is not None

@@ -89,9 +89,7 @@ def excess(loss, question: Question, released, first, second) -> float:
 
 
 def violations(seed: int, *stated: float) -> tuple[int, ...]:
-    """Ask and check everything of one case; for each of `stated` the questions of which a neighbour
-    loses more than this part of what is said.
-    """
+    """The questions of which a neighbour loses more than each of `stated` parts."""
     case = random_case(seed, QUESTIONS)
     context = plain_context(frame(case.rows), case.unit.stated, case.loss, len(case.questions))
     budgets = context.remaining_privacy_loss()
@@ -124,9 +122,7 @@ def check_release(case: Case, question: Question, released, budget) -> None:
 
 
 def loses_more(case: Case, question: Question, query, released, random, stated):
-    """Whether a neighbour loses more than each of `stated` of what the release says; on the way,
-    whether counts and distances are as they should be.
-    """
+    """Whether a neighbour loses more than each of `stated`; also counts and distances."""
     own = counts_of(question, query, case.rows)
     assert own.tolist() == counted(question, case.rows)
     others = set()

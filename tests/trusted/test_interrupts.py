@@ -179,9 +179,7 @@ def context(releases: int = 2, delta: float = 0.0) -> Any:
 
 
 def test_an_interrupt_while_counting_stops_the_release_and_is_paid_for(monkeypatch):
-    """It may come after a failure, which nobody is to have for nothing. The handler of polars
-    stops the scan and calls Python's: here it is `collect` that does both.
-    """
+    """It may come after a failure, which nobody is to have for nothing."""
     whole = context()
     query = ob.posterior(whole.query(), "vote", nulls="a")
 
@@ -440,9 +438,7 @@ except KeyboardInterrupt as error:
     ],
 )
 def test_an_interrupt_between_opendp_and_a_callback(protected, when, raised):
-    """Before all callbacks, of which the one that counts does not begin, and after it. The control
-    shows that without the protection it does end the interpreter.
-    """
+    """Before and after the one that counts; the control ends the interpreter."""
     result = subprocess.run(
         [sys.executable, "-c", IN_THE_GLUE, "protected" if protected else "unprotected", when],
         capture_output=True,

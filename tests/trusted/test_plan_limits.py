@@ -179,9 +179,7 @@ def test_a_limit_without_the_identifier_is_refused():
 
 
 def test_bounds_on_groups_that_were_computed_anew():
-    """A person has one row in one group, and many in as many groups of another column. OpenDP 0.16
-    keeps the Bound on the first when the second takes its name, and would state a distance of 1.
-    """
+    """OpenDP 0.16 keeps the Bound when another column takes its name: a distance of 1."""
     one_group = of_persons(Bound(by=[], per_group=1), Bound(by=["s"], per_group=1, num_groups=1))
     renamed = query(one_group).with_columns(s=C("i"))
     message = "'s' was computed anew, and the Bounds of the privacy unit or of an earlier step"

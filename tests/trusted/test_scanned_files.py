@@ -29,9 +29,7 @@ def counted(frame, *conditions):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Hive partitions by region and year, two files in each; a vote has as many rows as its place
-    in the list, but for one region and year.
-    """
+    """Hive partitions by region and year, two files each; a vote has its place's rows."""
     for region in ("north", "south", "é"):
         for year in (2020, 2021):
             votes = ["no", "yes", "yes", None, None, None, *["maybe"] * 4]
@@ -173,9 +171,7 @@ def test_no_message_shows_the_names_of_columns_which_may_be_a_record(tmp_path, n
 )
 @pytest.mark.parametrize("where", ["query", "frame", "on_disk"])
 def test_one_record_does_not_bring_others_back(tmp_path, condition, where):
-    """The least and largest values of a part of a Parquet file leave out NaN. Polars drops a part
-    by them, with every NaN in it, unless another record there is large enough.
-    """
+    """Polars drops parts by extremes, with every NaN, unless a record there is large."""
     pq = pytest.importorskip("pyarrow.parquet")
 
     def after(*records):

@@ -47,10 +47,7 @@ def test_a_divided_budget_is_answered_in_every_thread():
 
 
 def test_a_filter_never_answers_more_than_its_budget_nor_locks():
-    """Each of eight asks for a quarter: four get it, four are told why not, and what is left after
-    that can still be spent. Without the lock a thread passes the check of another's turn, and the
-    filter refuses everything after.
-    """
+    """Each of eight asks for a quarter: four get it, and what is left can be spent."""
     whole = context()
     found = in_threads(lambda _: release(whole.query(epsilon=0.25)))
     refused = [one for one in found if isinstance(one, ValueError)]

@@ -150,9 +150,7 @@ def test_parts_see_one_choice_of_the_rows_of_each_person(keep, monkeypatch):
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("nulls", ["a", "none", ob.DROP])
 def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int, nulls: Any) -> None:
-    """Each count moves by as many people as there are, two where one is exchanged; who has a value
-    and a null that is counted with it is one all the same.
-    """
+    """Each count moves by as many people as there are, two where one is exchanged."""
     context = plain_context(
         pl.LazyFrame({"person": [1, 2], "x": ["a", "b"]}),
         {unit: number, "identifier": "person"},

@@ -386,9 +386,7 @@ def test_hidden_intensities_are_as_in_simulations() -> None:
 
 
 def share_of_everything_else(world: World, number: int) -> tuple[float, float, float, CountsOfKeys]:
-    """The truth, the share of draws that are less, also of those whose intensity of everything
-    else has a flat prior given the rest alone, and the posterior.
-    """
+    """The truth, the shares of draws that are less, also under a flat prior; the posterior."""
     rng = np.random.default_rng([number, *world.name.encode()])
     law, intensities = law_of(world.epsilon, world.delta), world.intensities(rng)
     counts = rng.poisson(intensities)

@@ -38,9 +38,7 @@ def test_many_categories(connected: Any) -> None:
 
 
 def test_a_server_whose_queries_fail(tmp_path: Path, new_server: Callable[..., Server]) -> None:
-    """A row, a query that is cancelled, a file that is removed, and the server killed. Its log is
-    off, by the configuration that the documentation gives.
-    """
+    """A row, a cancelled query, a removed file, and the server killed, with its log off."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     quiet = tmp_path / "log4j2.properties"

@@ -218,9 +218,7 @@ def test_discrete_laplace_noise_is_optimal_for_two_categories_after_a_remapping(
 
 
 def test_the_lattice_of_three_categories() -> None:
-    """What the proof for K-norm noise says of the vectors up to symmetry: how many there are, and
-    that their law is log-supermodular; one number changed and it is not.
-    """
+    """Of vectors up to symmetry: how many, and that their law is log-supermodular."""
     vectors = np.array([z for z in product(range(-12, 13), repeat=3) if sum(z) == 0])
     sizes = np.sort(np.abs(vectors), axis=1)[:, :2]  # m, M; the third is their sum
     kinds, number = np.unique(sizes, axis=0, return_counts=True)

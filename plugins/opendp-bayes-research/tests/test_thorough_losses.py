@@ -58,9 +58,7 @@ def test_refusals() -> None:
 
 @pytest.mark.slow
 def test_the_choice_ends_where_little_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it ends early or late, the loss is the one asked for and the width nearly the same;
-    with no end but the exact one there are more looks at all pairs.
-    """
+    """Early or late, the loss is the one asked for and the width nearly the same."""
     setting = {"size": 60, "prior": ONES, "epsilon": 1.0}
     looks, widths = [], []
     look = module.worst_pair

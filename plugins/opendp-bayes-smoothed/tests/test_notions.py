@@ -130,9 +130,7 @@ def test_lemma_2_is_not_strict() -> None:
 
 
 def test_lemma_2_fails_for_three_categories() -> None:
-    """The utility depends on the records that x and x' share, not on the two themselves: a third
-    value that shows counts, and d(x, x') does not see it.
-    """
+    """The utility depends on the records that x and x' share, which d(x, x') does not see."""
     laws = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     assert divergence(laws[0], laws[1], 0.5) + divergence(laws[1], laws[0], 0.5) == 0
     assert utility(laws, threshold(0.5)) == 1
@@ -140,9 +138,7 @@ def test_lemma_2_fails_for_three_categories() -> None:
 
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_lemma_1_and_corollary_3(k: int) -> None:
-    """`u <= (1 + (m - 1) / (e^ε + 1)) δ(x)` is proved for every x that completes the known records;
-    the paper's 2 δ held in every case tried too.
-    """
+    """`u <= (1 + (m - 1) / (e^ε + 1)) δ(x)` for every x that completes the known records."""
     rng = np.random.default_rng(k)
     cases = [rng.dirichlet([alpha] * 7, k) for alpha in (0.1, 0.5, 2.0) for _ in range(10)]
     for laws, epsilon in product([*cases, laws_of((2, *([1] * (k - 1))), 3)], EPSILONS):

@@ -118,9 +118,7 @@ def test_theorem_5_differential_privacy() -> None:
 
 
 def test_nebraska_2_is_no_vertex() -> None:
-    """The paper's Figure 2 keeps DC and NE-2. Biden carried NE-2, so its share lies inside; the
-    other end of the hull is NE-3. DC is 94.5 to 5.5.
-    """
+    """Biden carried NE-2, so its share lies inside; the other end of the hull is NE-3."""
     votes = paper.districts()
     rows = {name: first / (first + second) for name, (first, second) in votes.items()}
     ends = vertices([[share, 1 - share] for share in rows.values()])[:, 0]

@@ -175,9 +175,7 @@ def test_the_bound_needs_every_category_to_be_likely() -> None:
 
 
 def test_exponential_decay() -> None:
-    """Figure 2, left: DC's 94.46 % against Nebraska 3, 0.2 % lost, ε = 7. The logarithm is a line
-    in n, and the slope is that of no lost vote for the rarer party.
-    """
+    """Figure 2, left: a line in n, of the slope of no lost vote for the rarer party."""
     corners = [[0.9446, 0.0554], [0.2286, 0.7714]]
     sizes = np.array([500, 1000, 1500, 2000])
     logs = np.array([smoothed_delta(corners, int(size), 0.998, 7.0, log=True) for size in sizes])

@@ -425,9 +425,7 @@ def test_an_error_leaves_standard_output_empty(files, options, code, monkeypatch
 
 @pytest.mark.parametrize("place", ["collect", "serialize"])
 def test_ctrl_c_while_opendp_runs_ends_the_command(place, files, monkeypatch):
-    """In the callback that counts, where it becomes an error whose cause is withheld, like any
-    other; and in the code between OpenDP and its callbacks, where it must wait.
-    """
+    """In the callback that counts, and between OpenDP and its callbacks, where it must wait."""
     method = getattr(pl.LazyFrame, place)
 
     def interrupted(*args: Any, **options: Any) -> Any:

@@ -142,9 +142,7 @@ column = "vote"
 
 @pytest.mark.parametrize("kind", [pl.UInt64, pl.Int128, pl.UInt128, pl.Int64])
 def test_identifiers_of_any_integers_are_persons_of_their_own(tmp_path: Path, kind: Any) -> None:
-    """Beyond Int64 all would be one null, of which one row was kept: one person more changed which,
-    and so moved two counts where the promise is of one.
-    """
+    """Beyond Int64 all would be one null: one person more changed which row was kept."""
     first = 2**63 - 20 if kind == pl.Int64 else 2**63
     people = pl.Series("person", list(range(first, first + 20)), dtype=kind)
     path, question = tmp_path / "votes.arrow", tmp_path / "votes.toml"

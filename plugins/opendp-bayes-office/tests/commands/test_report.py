@@ -202,9 +202,7 @@ mechanism = "laplace_parameters"
 
 
 def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None:
-    """Every cell against the definition: rows counted one by one. Noise as in the first test, or
-    Gaussian of scale 0.01 at most.
-    """
+    """Every cell against rows counted one by one, with noise as in the first test."""
     rows = [("ab"[i % 5 == 0], "xxy"[i % 3], str(i % 2)) for i in range(60)]
     rows += [("", "x", "1"), ("zz", "y", "0"), ("a", "zz", "1"), ("b", "", "1"), ("a", "y", "")]
     lines = [",".join((str(i), *row)) for i, row in enumerate(rows)]

@@ -76,9 +76,7 @@ def test_labels_come_back_from_the_files_as_they_were_written(tmp_path, monkeypa
 
 
 def test_rows_of_each_identifier_are_drawn_once_for_all_tables(place: Path) -> None:
-    """Two of three rows of each person, with hardly any noise. Tables of rows drawn twice would
-    agree with a probability below .2, that 8 of 20 people leave out the row that voted b.
-    """
+    """Two of three rows each; drawn twice, tables would agree with a probability below .2."""
     limited = 'epsilon = 20000.0\nidentifier = "person"\nrows_per_identifier = 2'
     Path("votes.toml").write_text(SPECIFICATION.replace("epsilon = 20000.0", limited))
     rows = [("aab"[i // 20], "xy"[i % 2], i % 20) for i in range(60)]
