@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.by_path import loaded
+from tests.helpers.sweeps import slow
 
 ROOT = Path(__file__).parent.parent
 with (ROOT / "docs" / "research" / "papers.csv").open(newline="", encoding="utf-8") as _file:
@@ -69,15 +70,12 @@ def test_every_command_is_run() -> None:
     assert set(run) >= SLOW
 
 
-@pytest.mark.parametrize("script", commands(slow=False))
-def test_commands_print_what_the_notes_say(script: str) -> None:
-    compare(script, commands(slow=False)[script])
+QUICK, LONG = commands(slow=False), commands(slow=True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("script", commands(slow=True))
-def test_slow_commands_print_what_the_notes_say(script: str) -> None:
-    compare(script, commands(slow=True)[script])
+@pytest.mark.parametrize(("script", "claims"), [*QUICK.items(), *slow(LONG.items())])
+def test_commands_print_what_the_notes_say(script: str, claims: list[str]) -> None:
+    compare(script, claims)
 
 
 def compare(script: str, claims: list[str]) -> None:

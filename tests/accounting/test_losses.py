@@ -36,7 +36,7 @@ from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 #: How far above the truth a certified bound may lie: of a loss, relative where it exceeds one; of a
 #: δ, absolute.
@@ -140,16 +140,15 @@ def check(case: Case, judged_by: Any = None) -> None:
         assert found == pytest.approx(0.4 * loss.epsilon, rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", some_of(range(6), 2))
-def test_random_mechanisms(seed: int) -> None:
-    for case in random_cases(seed, 10, {2: 14, 3: 4}):
-        check(case)
+QUICK = [(seed, 10, {2: 14, 3: 4}) for seed in range(6)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 120))
-def test_many_random_mechanisms(seed: int) -> None:
-    for case in random_cases(seed, 26, {2: 40, 3: 8}):
+@pytest.mark.parametrize(
+    ("seed", "number", "largest"),
+    [*some_of(QUICK, 2), *slow((seed, 26, {2: 40, 3: 8}) for seed in range(100, 120))],
+)
+def test_random_mechanisms(seed: int, number: int, largest: dict[int, int]) -> None:
+    for case in random_cases(seed, number, largest):
         check(case)
 
 

@@ -17,7 +17,7 @@ from opendp_bayes.mathematics.exponential.hellinger import (
 from opendp_bayes.mathematics.exponential.sensitivity_tables import smooth_sensitivities
 from opendp_bayes.mathematics.simplex import candidates
 from tests.helpers import oracles
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 #: Relative; distances are within 2^-45.
 ROUNDING = 1e-12
@@ -151,13 +151,11 @@ def check_range(seed: int, number: int) -> float:
     return tightest
 
 
-def test_the_range_of_the_score() -> None:
-    assert 0.999 < check_range(0, 250) <= 1 + ROUNDING
-
-
-@pytest.mark.slow
-def test_the_range_of_the_score_on_many_spaces() -> None:
-    assert 0.9999 < check_range(1, 6000) <= 1 + ROUNDING
+@pytest.mark.parametrize(
+    ("seed", "number", "attained"), [(0, 250, 0.999), *slow([(1, 6000, 0.9999)])]
+)
+def test_the_range_of_the_score(seed: int, number: int, attained: float) -> None:
+    assert attained < check_range(seed, number) <= 1 + ROUNDING
 
 
 def test_a_smaller_constant_does_not_hold() -> None:

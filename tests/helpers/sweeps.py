@@ -8,6 +8,12 @@ from typing import Any
 import pytest
 
 
+def slow(settings: Iterable[Any]) -> list[Any]:
+    """`settings` for `pytest.mark.parametrize`, all marked as slow."""
+    every = (one if isinstance(one, tuple) else (one,) for one in settings)
+    return [pytest.param(*one, marks=pytest.mark.slow) for one in every]
+
+
 def some_of(settings: Iterable[Any], number: int) -> list[Any]:
     """`settings` for `pytest.mark.parametrize`, all but `number` of them marked as slow: those at
     random that have a value which the ones before had not, then any, the same ones in every run.

@@ -17,6 +17,7 @@ from opendp_bayes.mathematics.rounding import lower_end, upper_end
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms import bhattacharyya_angle, hellinger_distance
 from tests.helpers import oracles
+from tests.helpers.sweeps import slow
 
 RELATIVE_ERROR = 1e-13
 #: For unequal totals no bound is derived and no privacy map needs one; the documentation reports
@@ -65,13 +66,11 @@ def check_pairs(number: int, largest_k: int, seed: int) -> None:
     assert distinct > number / 2
 
 
-def test_random_pairs() -> None:
-    check_pairs(500, largest_k=60, seed=1)
-
-
-@pytest.mark.slow
-def test_many_random_pairs() -> None:
-    check_pairs(10_000, largest_k=1000, seed=2)
+@pytest.mark.parametrize(
+    ("number", "largest_k", "seed"), [(500, 60, 1), *slow([(10_000, 1000, 2)])]
+)
+def test_random_pairs(number: int, largest_k: int, seed: int) -> None:
+    check_pairs(number, largest_k=largest_k, seed=seed)
 
 
 EDGES = [
@@ -163,13 +162,9 @@ def check_unequal_totals(number: int, seed: int) -> None:
             ), (first, second)
 
 
-def test_unequal_totals() -> None:
-    check_unequal_totals(250, seed=5)
-
-
-@pytest.mark.slow
-def test_many_unequal_totals() -> None:
-    check_unequal_totals(10_000, seed=6)
+@pytest.mark.parametrize(("number", "seed"), [(250, 5), *slow([(10_000, 6)])])
+def test_unequal_totals(number: int, seed: int) -> None:
+    check_unequal_totals(number, seed=seed)
 
 
 @pytest.mark.parametrize("factor", [1 + 1e-6, 1.001, 2.0, 1e3])

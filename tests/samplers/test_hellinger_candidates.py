@@ -33,7 +33,7 @@ from opendp_bayes.samplers.exponential import hellinger_candidates as hellinger_
 from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler, blocks, chords
 from opendp_bayes.samplers.uniform import log_uniforms
 from tests.helpers import oracles
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 #: Counts, prior and the largest exponent 1 / width: skewed data, zero counts, priors of 0.5, 1 and
 #: asymmetric. At these exponents between 0.1 and 0.6 of the releases are uniform draws.
@@ -505,7 +505,7 @@ def test_input_at_the_limits(name: str) -> None:
     assert np.all(np.isfinite(log_acceptance))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", [*range(30), *slow(range(30, 330))])
 def test_no_acceptance_above_one(seed: int) -> None:
     """Random spaces, data, priors and exponents, a term at a time, the rare ones too."""
     rng = np.random.default_rng(seed)
@@ -520,12 +520,6 @@ def test_no_acceptance_above_one(seed: int) -> None:
     moves, log_density = state._proposals(terms)
     inside = np.all(moves >= -counts, axis=1)
     assert np.max(state._log_acceptance(terms[inside], moves[inside], log_density[inside])) < 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(30, 330))
-def test_no_acceptance_above_one_in_more_spaces(seed: int) -> None:
-    test_no_acceptance_above_one(seed)
 
 
 def test_draws_that_need_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ from tests.helpers.evidence import log_evidence
 from tests.helpers.given_noise import given_noise
 from tests.helpers.nested_counts import largest_error, random_case, regular
 from tests.helpers.releases import guarantee
+from tests.helpers.sweeps import slow
 
 LEAVES = 12
 STATES = np.arange(LEAVES) // 4
@@ -121,13 +122,8 @@ def test_sums_in_a_valley_that_no_tilt_brings_to_the_middle() -> None:
         assert found[row, total] == pytest.approx(exact, abs=1e-5)
 
 
-def test_small_trees_agree_with_a_list_of_all_counts() -> None:
-    assert max(largest_error(random_case(np.random.default_rng(s))) for s in range(10)) < 1e-4
-
-
-@pytest.mark.slow
-def test_thousands_of_small_trees_agree_with_a_list_of_all_counts() -> None:
-    seeds = range(1000, 4000)
+@pytest.mark.parametrize("seeds", [range(10), *slow([range(1000, 4000)])])
+def test_small_trees_agree_with_a_list_of_all_counts(seeds: range) -> None:
     assert max(largest_error(random_case(np.random.default_rng(s))) for s in seeds) < 1e-4
 
 

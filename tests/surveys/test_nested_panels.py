@@ -85,18 +85,16 @@ def first_deviations(found, right):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(30))
-def test_three_categories_and_up_to_1e9_records(seed):
-    made = three_categories(seed, 3000, 10**9)
-    off = first_deviations(posterior(made), marginal(Three, made))
-    assert max(off.values()) <= ERROR, (off, made)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
-def test_four_and_five_categories_and_up_to_1e9_records(seed):
-    made = four_or_five_categories(seed, 3000, 10**9)
-    off = first_deviations(posterior(made), marginal(OfWideSums, made))
+@pytest.mark.parametrize(
+    ("kind", "categories", "seed"),
+    [
+        *((Three, three_categories, seed) for seed in range(30)),
+        *((OfWideSums, four_or_five_categories, seed) for seed in range(40)),
+    ],
+)
+def test_several_categories_and_up_to_1e9_records(kind, categories, seed):
+    made = categories(seed, 3000, 10**9)
+    off = first_deviations(posterior(made), marginal(kind, made))
     assert max(off.values()) <= ERROR, (off, made)
 
 

@@ -31,7 +31,7 @@ from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import Factor
 from opendp_bayes.surveys.survey_tables.records import matched_records, new_tables
 from opendp_bayes.surveys.survey_tables.tables import Model, NoisyTable
 from tests.helpers.every_survey import SmallSurvey, margin, posterior, weighed
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 #: Standard errors by which a mean over the chains may differ from the exact one. A normal variable
 #: is farther away with probability 5e-7; effective draws that are overstated by a fifth make it
@@ -126,16 +126,11 @@ def worst(survey: SmallSurvey, drawn: list[Any]) -> float:
     return max(map(abs, deviations(survey, drawn, draws)))
 
 
-@pytest.mark.parametrize(("name", "size"), QUICK)
-def test_chains_meet_every_data_set(name: str, size: int | None) -> None:
-    assert worst(*case(name, size, seed=1)) < FARTHEST
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 12))
-@pytest.mark.parametrize("size", [3, 7, None])
-@pytest.mark.parametrize("name", MODELS)
-def test_chains_meet_every_data_set_in_many_cases(name: str, size: int | None, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "size", "seed"),
+    [*((*of, 1) for of in QUICK), *slow(itertools.product(MODELS, [3, 7, None], range(2, 12)))],
+)
+def test_chains_meet_every_data_set(name: str, size: int | None, seed: int) -> None:
     assert worst(*case(name, size, seed)) < FARTHEST
 
 

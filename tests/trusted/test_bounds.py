@@ -22,6 +22,7 @@ from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of, plan_of
+from tests.helpers.sweeps import slow
 
 Bound = dp.polars.Bound
 DAYS = pl.Enum(["x", "y"])
@@ -463,11 +464,6 @@ def compared(number: int, seed: int) -> list[float]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_our_noise_is_at_most_that_of_opendp() -> None:
-    assert max(compared(8, 3)) <= 1 + 1e-8
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_our_noise_is_at_most_that_of_opendp_for_200_units() -> None:
-    assert max(compared(200, 4)) <= 1 + 1e-8
+@pytest.mark.parametrize(("units", "seed"), [(8, 3), *slow([(200, 4)])])
+def test_our_noise_is_at_most_that_of_opendp(units: int, seed: int) -> None:
+    assert max(compared(units, seed)) <= 1 + 1e-8

@@ -234,13 +234,6 @@ def growth(route, first, last):
     not Path("/proc/self/statm").exists(), reason="reads resident memory from /proc"
 )
 def test_releases_from_disk_hold_memory_flat():
+    """Negative control: from memory the leak shows in a twenty-fifth of the releases."""
     assert growth("disk", 50, 300) < FLAT
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not Path("/proc/self/statm").exists(), reason="reads resident memory from /proc"
-)
-def test_releases_from_memory_do_not():
-    """Negative control: the leak shows in a twenty-fifth of the releases."""
     assert growth("memory", 5, 15) > LEAK * 10

@@ -563,11 +563,6 @@ def check_coverage(name: str, runs: int) -> None:
 
 
 @pytest.mark.slow
-def test_intervals_of_one_world_hold_the_truth() -> None:
-    check_coverage("3000 equal, mean 20", 1)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_intervals_of_every_world_hold_the_truth(name: str) -> None:
     check_coverage(name, 3)
