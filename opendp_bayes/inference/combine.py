@@ -98,29 +98,29 @@ def combine(
     if prior is not None or (first.learned_prior and records == "same"):
         return learned_posterior(releases, size, first.ordered)
     concentration = np.array(first.prior)
-    likelihoods = [likelihood_of(one.setting, one.drawn) for one in releases]
+    likelihoods = [likelihood_of(release.setting, release.drawn) for release in releases]
     noisy = [
-        NoisyDataSet(likelihood, one.size)
-        for one, likelihood in zip(releases, likelihoods, strict=True)
+        NoisyDataSet(likelihood, release.size)
+        for release, likelihood in zip(releases, likelihoods, strict=True)
         if isinstance(likelihood, DrawnCounts)
     ]
-    for one in noisy:
-        check_envelope(one.noisy, concentration, one.size)
+    for data_set in noisy:
+        check_envelope(data_set.noisy, concentration, data_set.size)
     if records == "same":
-        check_same_records([one.noisy for one in noisy])
-        found = way_of(likelihoods, concentration, size).exact()
-        if found is None:
+        check_same_records([data_set.noisy for data_set in noisy])
+        engine = way_of(likelihoods, concentration, size).exact()
+        if engine is None:
             raise ValueError(_refused(releases, size, "the data sets cannot be listed"))
     elif len(noisy) == len(likelihoods):
-        found = _of_noise(noisy, concentration)
+        engine = _of_noise(noisy, concentration)
     else:
-        found = _of_pairs(releases, likelihoods, concentration)
-    return NoiseAwarePosterior(releases, found)
+        engine = _of_pairs(releases, likelihoods, concentration)
+    return NoiseAwarePosterior(releases, engine)
 
 
 def _of_noise(data_sets: list[NoisyDataSet], prior: Floats) -> Engine:
     """The engine of different records with noise on their counts."""
-    sizes = [one.size for one in data_sets]
+    sizes = [data_set.size for data_set in data_sets]
     if None in sizes and (len(set(map(type, sizes))) > 1 or len(data_sets) > 2):
         raise ValueError(
             f"releases: have the numbers of records {sizes}; of different records, two releases"
@@ -133,17 +133,20 @@ def _of_pairs(
     releases: Sequence[ReleasedData], likelihoods: list[Likelihood], prior: Floats
 ) -> Engine:
     """The list of all pairs of data sets of different records."""
-    sizes = [one.size for one in releases]
+    sizes = [release.size for release in releases]
     public, k = [size for size in sizes if size is not None], prior.size
     unions = zip(accumulate(public), public[1:], strict=False)
-    numbers = [number_of_candidates(one, k) * number_of_candidates(own, k) for one, own in unions]
+    numbers = [
+        number_of_candidates(one_size, k) * number_of_candidates(other_size, k)
+        for one_size, other_size in unions
+    ]
     if len(public) < len(sizes) or max(numbers) > _LARGEST_PAIRS:
         size = sum(public) if len(public) == len(sizes) else None
         raise ValueError(_refused(releases, size, "the pairs of data sets cannot be listed"))
-    guess = prior + np.sum([one.counts for one in releases], axis=0)
+    guess = prior + np.sum([release.counts for release in releases], axis=0)
     log_share = np.log(guess / guess.sum())
     pairs_of = zip(likelihoods, public, strict=True)
-    listed = [_listed(one, size, log_share) for one, size in pairs_of]
+    listed = [_listed(likelihood, size, log_share) for likelihood, size in pairs_of]
     weights, size = reduce(partial(_added, k=prior.size), listed)
     counts = candidates(size, prior.size)
     with np.errstate(divide="ignore"):
@@ -166,13 +169,13 @@ def _added(first: tuple[Floats, int], second: tuple[Floats, int], k: int) -> tup
         (weights, size), (others, more) = second, first
     counts = candidates(more, k)
     result = np.zeros(number_of_candidates(size + more, k))
-    for weight, own in zip(weights, candidates(size, k), strict=True):
-        result[ranks(counts + own, size + more)] += weight * others
+    for weight, added_counts in zip(weights, candidates(size, k), strict=True):
+        result[ranks(counts + added_counts, size + more)] += weight * others
     return result, size + more
 
 
 def _refused(releases: Sequence[ReleasedData], size: int | None, why: str) -> str:
-    names = ", ".join(sorted({one.mechanism.name for one in releases}))
+    names = ", ".join(sorted({release.mechanism.name for release in releases}))
     number = "private" if size is None else str(size)
     return (
         f"releases: were made by {names}, and {why} ({number} records, {releases[0].k} categories)."

@@ -1,4 +1,4 @@
-"""Which releases have one posterior together: what they must have in common."""
+"""Checks that releases have one posterior together: what they must have in common."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -38,20 +38,20 @@ def check_releases(
     as_choice(records, "records", ("same", "different"))
     if len(releases) < 2:
         raise ValueError(f"releases: holds {len(releases)}; give at least two.")
-    named = {f"releases[{place}]": one for place, one in enumerate(releases)}
-    for name, release in named.items():
+    named = {f"releases[{position}]": release for position, release in enumerate(releases)}
+    for argument, release in named.items():
         if not isinstance(release, ReleasedData):
             raise TypeError(
-                f"{name}: must be a Release, not {type(release).__name__}; of a grouped release"
+                f"{argument}: must be a Release, not {type(release).__name__}; of a grouped release"
                 " combine the releases of one group."
             )
-        check_whole(name, release)
+        check_whole(argument, release)
         for shared in ("categories", "prior", "learned_prior", "ordered"):
-            one, other = getattr(release, shared), getattr(releases[0], shared)
-            if not are_same(one, other):
+            value, of_first = getattr(release, shared), getattr(releases[0], shared)
+            if not are_same(value, of_first):
                 raise ValueError(
-                    f"{name}: has {shared}={one}, the first has {other}; release all with the"
-                    f" same {shared}, or give tables of the same records by name, as in"
+                    f"{argument}: has {shared}={value}, the first has {of_first}; release all with"
+                    f" the same {shared}, or give tables of the same records by name, as in"
                     " combine_tables({'vote': one, 'vote and party': other})."
                 )
     if records == "same":
@@ -68,12 +68,12 @@ def number_of_records(releases: Sequence[ReleasedData], records: Records) -> int
     return sum(sizes) if len(sizes) == len(releases) else None
 
 
-def check_whole(name: str, release: ReleasedData) -> None:
+def check_whole(argument: str, release: ReleasedData) -> None:
     """Raise `ValueError` for one group of a table, by its name."""
     if release.whole is not None:
         raise ValueError(
-            f"{name}: is one group of a table, and the noise of all groups is one draw; give the"
-            " table, `grouped.whole`, and look at the cells of the group with"
+            f"{argument}: is one group of a table, and the noise of all groups is one draw; give"
+            " the table, `grouped.whole`, and look at the cells of the group with"
             " `posterior.given(...)`."
         )
 
@@ -81,24 +81,26 @@ def check_whole(name: str, release: ReleasedData) -> None:
 def check_same_rows(named: Mapping[str, ReleasedData]) -> None:
     """Raise `ValueError` where releases, by their names, cannot be of the same records."""
     first = next(iter(named))
-    for name, release in named.items():
+    for argument, release in named.items():
         guarantee = release.guarantee
         if guarantee.truncated and not guarantee.kept:
             raise ValueError(
-                f"{name}: is of rows that were limited for each identifier, and which of them are"
-                " kept may differ from release to release, and so may the true counts; keep the"
+                f"{argument}: is of rows that were limited for each identifier, and which of them"
+                " are kept may differ from release to release, and so may the true counts; keep the"
                 " first of each, with `query.truncate_per_group(..., keep='first')`, or ask all in"
                 " one `ob.survey`."
             )
         if guarantee.kept != named[first].guarantee.kept:
             raise ValueError(
-                f"{name}: is of {guarantee.kept or 'all rows'}, and {first} is of"
+                f"{argument}: is of {guarantee.kept or 'all rows'}, and {first} is of"
                 f" {named[first].guarantee.kept or 'all rows'}, so that their true counts differ;"
                 " release all with the same limit."
             )
-    sizes = {name: one.size for name, one in named.items() if one.size is not None}
+    sizes = {
+        argument: release.size for argument, release in named.items() if release.size is not None
+    }
     if len(set(sizes.values())) > 1:
-        shown = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        shown = ", ".join(f"{argument} has {size}" for argument, size in sizes.items())
         raise ValueError(
             f"records: cannot be the same, because their public numbers differ: {shown}. Different"
             " records combine as a list, with records='different'."
@@ -108,12 +110,12 @@ def check_same_rows(named: Mapping[str, ReleasedData]) -> None:
 def check_given_once(named: Mapping[str, ReleasedData]) -> None:
     """Raise `ValueError` where one draw is given twice, whatever is promised of it."""
     first: dict[Any, str] = {}
-    for name, release in named.items():
+    for argument, release in named.items():
         table = release.axes, identity(release.categories), release.size
-        before = first.setdefault((table, release.drawn, release.mechanism), name)
-        if before != name:
+        before = first.setdefault((table, release.drawn, release.mechanism), argument)
+        if before != argument:
             raise ValueError(
-                f"{name}: is the same release as {before}, or an identical draw; using it twice"
+                f"{argument}: is the same release as {before}, or an identical draw; using it twice"
                 " would count it twice. Give it once, or where they are two draws that happen to"
                 " agree, draws_may_agree=True."
             )

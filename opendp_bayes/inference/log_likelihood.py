@@ -49,9 +49,9 @@ class LogLikelihood(UnderflowIsZero):
                 " on the other groups; take that of the whole, release.whole."
             )
         self._k, self._size = release.k, release.size
-        given = likelihood_of(release.setting, release.drawn)
-        self._summed = _summed(given, release)
-        self._given = self._summed if isinstance(self._summed, _Listed) else given
+        likelihood = likelihood_of(release.setting, release.drawn)
+        self._summed = _summed(likelihood, release)
+        self._likelihood = self._summed if isinstance(self._summed, _Listed) else likelihood
 
     def of_counts(self, counts: ArrayLike) -> Floats:
         """Log-likelihood of true counts, integers of shape `(..., k)`; shape `(...)`. It is minus
@@ -64,10 +64,10 @@ class LogLikelihood(UnderflowIsZero):
         possible = flat.min(axis=1) >= 0
         if self._size is not None:
             possible &= flat.sum(axis=1) == self._size
-        found = np.full(len(flat), -np.inf)
+        values = np.full(len(flat), -np.inf)
         if possible.any():
-            found[possible] = self._given.log_likelihood(flat[possible])
-        return found.reshape(rows.shape[:-1])
+            values[possible] = self._likelihood.log_likelihood(flat[possible])
+        return values.reshape(rows.shape[:-1])
 
     def __call__(self, theta: ArrayLike) -> Floats:
         """Log-likelihood of probabilities, positive and of shape `(..., k)`, which are divided by
@@ -85,18 +85,18 @@ class LogLikelihood(UnderflowIsZero):
         them is 0.
         """
         rows = self._probabilities(theta)
-        each = [self._summed.moments(row)[1] for row in rows.reshape(-1, self._k)]
-        means = np.array(each).reshape(rows.shape)
+        moments = [self._summed.moments(row)[1] for row in rows.reshape(-1, self._k)]
+        means = np.array(moments).reshape(rows.shape)
         total = np.asarray(theta, dtype=np.float64).sum(axis=-1, keepdims=True)
         return (means / rows - means.sum(axis=-1, keepdims=True)) / total
 
     def _probabilities(self, theta: ArrayLike) -> Floats:
-        given = np.asarray(theta, dtype=np.float64)
-        if given.shape[-1:] != (self._k,):
-            raise ValueError(f"theta: has shape {given.shape}; must have shape (..., {self._k}).")
-        if not np.all((given > 0) & np.isfinite(given)):
+        array = np.asarray(theta, dtype=np.float64)
+        if array.shape[-1:] != (self._k,):
+            raise ValueError(f"theta: has shape {array.shape}; must have shape (..., {self._k}).")
+        if not np.all((array > 0) & np.isfinite(array)):
             raise ValueError("theta: must be positive and finite; keep it inside the simplex.")
-        return given / given.sum(axis=-1, keepdims=True)
+        return array / array.sum(axis=-1, keepdims=True)
 
 
 def log_likelihood(release: ReleasedData) -> LogLikelihood:
@@ -132,11 +132,11 @@ def log_likelihood(release: ReleasedData) -> LogLikelihood:
     return LogLikelihood(as_release(release))
 
 
-def _summed(given: Likelihood, release: ReleasedData) -> "_Listed | _Public | _Private":
+def _summed(likelihood: Likelihood, release: ReleasedData) -> "_Listed | _Public | _Private":
     """Sum the true counts out: `moments(theta)` are `ln L(θ)`, and the mean of the true counts
     given θ and what was drawn, shape `(k,)`.
     """
-    if not isinstance(given, DrawnCounts):
+    if not isinstance(likelihood, DrawnCounts):
         if release.size is None:
             raise ValueError(
                 f"mechanism={release.mechanism.name!r}: with a private number of records, a"
@@ -150,8 +150,8 @@ def _summed(given: Likelihood, release: ReleasedData) -> "_Listed | _Public | _P
             )
         counts = candidates(release.size, release.k)
         log_prior = log_rising(counts, np.array(release.prior)).sum(axis=1)
-        return _Listed(counts, log_likelihoods([given], counts, log_prior))
-    return _Private(given) if release.size is None else _Public(given, release.size)
+        return _Listed(counts, log_likelihoods([likelihood], counts, log_prior))
+    return _Private(likelihood) if release.size is None else _Public(likelihood, release.size)
 
 
 class _Listed:
@@ -178,13 +178,13 @@ class _Public:
     makes n the expected sum of the counts given what was drawn.
     """
 
-    def __init__(self, given: DrawnCounts, size: int) -> None:
-        self._given, self._size, self._every = given, size, np.arange(given.drawn.size)
+    def __init__(self, noisy: DrawnCounts, size: int) -> None:
+        self._noisy, self._size, self._categories = noisy, size, np.arange(noisy.drawn.size)
 
     def moments(self, theta: Floats) -> tuple[float, Floats]:
         size = self._size
         if size == 0:
-            return float(self._given.log_mass(0).sum()), np.zeros(theta.size)
+            return float(self._noisy.log_mass(0).sum()), np.zeros(theta.size)
         log_total, laws = self._balanced(np.log(theta))
         log_density, means = given_sum(laws, size)
         of_size = log_poisson(np.array(size), np.array(log_total), np.exp(log_total))
@@ -194,7 +194,7 @@ class _Public:
         """The logarithm of t, and the laws of the counts."""
         log_total, low, high = math.log(self._size), -math.inf, math.inf
         while True:
-            laws = PoissonCounts.of(self._given, self._every, log_theta + log_total)
+            laws = PoissonCounts.of(self._noisy, self._categories, log_theta + log_total)
             off, variance = self._size - float(laws.mean.sum()), float(laws.variance.sum())
             if abs(off) <= _OFF * math.sqrt(variance) or high - low < _NARROW:
                 return log_total, laws
@@ -212,9 +212,9 @@ class _Private:
     The root of t is `ln(1 + e^w)`: a peak in w is about as wide for few records as for many.
     """
 
-    def __init__(self, given: DrawnCounts) -> None:
-        self._given = given
-        most = float(np.maximum(given.drawn, 0).sum()) + given.noise.reach(_DEPTH)
+    def __init__(self, noisy: DrawnCounts) -> None:
+        self._noisy = noisy
+        most = float(np.maximum(noisy.drawn, 0).sum()) + noisy.noise.reach(_DEPTH)
         self._longest = 2 * math.sqrt(most + 10)
 
     def moments(self, theta: Floats) -> tuple[float, Floats]:
@@ -229,18 +229,18 @@ class _Private:
             low, high = float(grid[max(seen[0] - 1, 0)]), float(grid[min(seen[-1] + 1, _GRID - 1)])
         edges = np.linspace(low, high, _PANELS + 1)
         left, right = edges[:-1], edges[1:]
-        known, total = self._panels(log_theta, left, right, top), np.zeros(theta.size + 1)
-        least = _NEAR * float(known[:, 0].sum())
+        integrals, total = self._panels(log_theta, left, right, top), np.zeros(theta.size + 1)
+        least = _NEAR * float(integrals[:, 0].sum())
         # Panels are halved until both halves are the whole: what the noise has of kinks is narrow.
         while left.size:
             middle = (left + right) / 2
             halves = np.concatenate([left, middle]), np.concatenate([middle, right])
-            found = self._panels(log_theta, *halves, top)
-            first, second = np.split(found, 2)
-            fine = np.abs(first + second - known)[:, 0] < least
+            finer = self._panels(log_theta, *halves, top)
+            first, second = np.split(finer, 2)
+            fine = np.abs(first + second - integrals)[:, 0] < least
             total += (first + second)[fine].sum(axis=0)
             again = np.tile(~fine, 2)
-            left, right, known = halves[0][again], halves[1][again], found[again]
+            left, right, integrals = halves[0][again], halves[1][again], finer[again]
         return top + math.log(total[0]), total[1:] / total[0]
 
     def _panels(self, log_theta: Floats, left: Floats, right: Floats, top: float) -> Floats:
@@ -259,8 +259,8 @@ class _Private:
         """
         root = np.logaddexp(0.0, w)
         log_rate = np.add.outer(2 * np.log(root), log_theta)
-        place = np.broadcast_to(np.arange(log_theta.size), log_rate.shape)
-        laws = PoissonCounts.of(self._given, place.ravel(), log_rate.ravel())
+        category = np.broadcast_to(np.arange(log_theta.size), log_rate.shape)
+        laws = PoissonCounts.of(self._noisy, category.ravel(), log_rate.ravel())
         log_masses, means = (x.reshape(log_rate.shape) for x in (laws.log_evidence, laws.mean))
         # `dt / dw` is twice the root times `1 / (1 + e^-w)`.
         return np.log(2 * root) - np.logaddexp(0.0, -w) + log_masses.sum(axis=1), means

@@ -44,28 +44,30 @@ def unmatched_in_groups(releases: Mapping[Key, ReleasedData], by: Iterable[str])
     make. One more is for a public number of records of which nearly all are in no group, and one
     names groups whose counts may be noise alone, where most groups have more.
     """
-    each, names = list(releases.values()), list(by)
-    columns, whole = listed(names, "and") if names else "the groups", each[0].whole
+    tables, names = list(releases.values()), list(by)
+    columns, whole = listed(names, "and") if names else "the groups", tables[0].whole
     if whole is None:
-        drawn = np.concatenate([one.drawn for one in each])
-        noisy, size = _noise_in(each[0], drawn), None
+        noisy_counts = np.concatenate([table.drawn for table in tables])
+        noisy, size = _noise_in(tables[0], noisy_counts), None
     else:
         noisy, size = _noise_in(whole), whole.size
-    cells = range(sum(one.k for one in each))
+    cells = range(sum(table.k for table in tables))
     if noisy is not None and whole is not None:
         share = share_of(noisy, np.array([whole.k - 1]), np.arange(whole.k), size)
         if share is not None:
             yield f"{_about(share)} are in no group: {_LOOK} of {columns}."
-    yield from _of_columns(each, noisy, cells, None)
+    yield from _of_columns(tables, noisy, cells, None)
     if noisy is not None:
-        ends = np.cumsum([0, *(one.k for one in each)])
-        sums = [_sum_of(noisy, np.arange(*of)) for of in pairwise(ends.tolist())]
+        ends = np.cumsum([0, *(table.k for table in tables)])
+        sums = [
+            _sum_of(noisy, np.arange(*ends_of_group)) for ends_of_group in pairwise(ends.tolist())
+        ]
         empty = [
             group
             for group, (total, width) in zip(releases, sums, strict=True)
             if total < _SURE * width < math.inf
         ]
-        if empty and 2 * len(empty) <= len(each):
+        if empty and 2 * len(empty) <= len(tables):
             yield (
                 f"The counts of {_named(list(map(group_name, empty)))} may be noise alone: if you"
                 f" expect more records there, {_LOOK} of {columns}."
@@ -83,67 +85,75 @@ def share_of(
     because farther out Laplace noise falls more slowly than this.
     """
     others = np.setdiff1d(among, cells)
-    (first, deviation), (second, other) = (_sum_of(noisy, at) for at in (cells, others))
+    (first, deviation), (second, deviation_of_others) = (
+        _sum_of(noisy, positions) for positions in (cells, others)
+    )
     if size is not None:
         # The sum is public, so that either sum tells both.
-        mean, width = min((first, deviation), (size - second, other), key=lambda one: one[1])
+        mean, width = min(
+            (first, deviation),
+            (size - second, deviation_of_others),
+            key=lambda estimate: estimate[1],
+        )
         mean = min(max(mean, 0.0), float(size))
         ends = special.ndtr((np.array([0.0, SHARE * size, size]) - mean) / width)
         probability = (ends[2] - ends[1]) / (ends[2] - ends[0])
         share = mean / size
-    elif math.isinf(deviation + other):
+    elif math.isinf(deviation + deviation_of_others):
         return None
     else:
         first, second = max(first, 0.0), max(second, 0.0)
-        rest = np.linspace(0, second + 8 * other, _POINTS)
-        weights = np.exp(-0.5 * ((rest - second) / other) ** 2)
-        above = special.ndtr((first - rest * SHARE / (1 - SHARE)) / deviation)
+        others_records = np.linspace(0, second + 8 * deviation_of_others, _POINTS)
+        weights = np.exp(-0.5 * ((others_records - second) / deviation_of_others) ** 2)
+        above = special.ndtr((first - others_records * SHARE / (1 - SHARE)) / deviation)
         probability = weights @ above / (weights.sum() * special.ndtr(first / deviation))
         share = first / max(first + second, 1.0)
     return share if probability >= CERTAINTY else None
 
 
 def _of_columns(
-    each: list[Any], noisy: DrawnCounts | None, cells: range, size: int | None
+    tables: list[Any], noisy: DrawnCounts | None, cells: range, size: int | None
 ) -> Iterator[str]:
     """Yield the sentences of the columns of releases whose cells follow each other."""
-    release = each[0]
-    labels = [part for one in each for part in merged_in(one)]
-    for at, (column, unknown) in enumerate(zip(release.columns, release.unknown, strict=False)):
+    release = tables[0]
+    labels = [labels_of_cell for table in tables for labels_of_cell in merged_in(table)]
+    for axis, (column, unknown) in enumerate(zip(release.columns, release.unknown, strict=False)):
         if unknown is None:
             continue
-        own = [[_value(label, at) for label in of] for of in labels]
-        alone = [all(are_same(value, unknown) for value in of) for of in own]
-        every = distinct(value for of in own for value in of)
-        others = [value for value in every if not are_same(value, unknown)]
+        values = [[_value(label, axis) for label in values_of_cell] for values_of_cell in labels]
+        alone = [
+            all(are_same(value, unknown) for value in values_of_cell) for values_of_cell in values
+        ]
+        all_values = distinct(value for values_of_cell in values for value in values_of_cell)
+        others = [value for value in all_values if not are_same(value, unknown)]
         if noisy is not None:
             share = share_of(noisy, np.flatnonzero(alone), np.array(cells), size)
         else:
-            share = _share_in(release, column, unknown) if len(each) == 1 else None
+            share = _share_in(release, column, unknown) if len(tables) == 1 else None
         if share is not None:
             yield f"{_about(share)} of {column} are none of {_named(others)}: {_LOOK}."
     own_total = release.whole is None and size is None
-    if noisy is not None and own_total and all(one is None for one in release.unknown):
+    if noisy is not None and own_total and all(label is None for label in release.unknown):
         total, width = _sum_of(noisy, np.array(cells))
         if total < _SURE * width and release.columns:
-            of = listed(list(release.columns), "and")
+            columns = listed(list(release.columns), "and")
             yield (
                 f"All counts together are {max(total, 0.0):.0f}, which may be noise alone: if you"
-                f" expect more records, {_LOOK} of {of}."
+                f" expect more records, {_LOOK} of {columns}."
             )
 
 
-def _noise_in(release: ReleasedData, drawn: Any = None) -> DrawnCounts | None:
-    """Draw of a release, or `drawn`, with its noise; None where it is not noise on
-    counts.
+def _noise_in(release: ReleasedData, noisy_counts: Any = None) -> DrawnCounts | None:
+    """The counts drawn for a release, or `noisy_counts`, with the noise; None where it is not noise
+    on counts.
     """
     table = release.whole or release
     if not table.setting.adds_noise:
         return None
-    found = noise_of("release", table)
-    if drawn is not None:
-        return DrawnCounts.of(drawn, found.noise)
-    return found if release.whole is None else found.chosen(list(release.inside))
+    noisy = noise_of("release", table)
+    if noisy_counts is not None:
+        return DrawnCounts.of(noisy_counts, noisy.noise)
+    return noisy if release.whole is None else noisy.chosen(list(release.inside))
 
 
 def _sum_of(noisy: DrawnCounts, cells: Integers) -> tuple[float, float]:
@@ -151,8 +161,8 @@ def _sum_of(noisy: DrawnCounts, cells: Integers) -> tuple[float, float]:
     where one of them was not drawn.
     """
     total = noisy.drawn[cells].sum(dtype=np.float64) - cells.size * typical_mean(noisy.noise)
-    known = noisy.noised[cells].all()
-    width = typical_std(noisy.noise) * math.sqrt(cells.size) if known else math.inf
+    is_drawn = noisy.noised[cells].all()
+    width = typical_std(noisy.noise) * math.sqrt(cells.size) if is_drawn else math.inf
     return float(total), max(width, 1e-9)
 
 
@@ -165,8 +175,8 @@ def _share_in(release: Any, column: str, unknown: Label) -> float | None:
     return float(share.mean()) if 1 - share.cdf(SHARE) >= CERTAINTY else None
 
 
-def _value(label: Any, at: int) -> Any:
-    return label[at] if isinstance(label, tuple) else label
+def _value(label: Any, axis: int) -> Any:
+    return label[axis] if isinstance(label, tuple) else label
 
 
 def _named(values: list[Any]) -> str:

@@ -73,9 +73,9 @@ class Way(ABC):
         """The engine of one release, with so many effective draws where it needs draws."""
         from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
 
-        found = self.exact(records_prior)
+        engine = self.exact(records_prior)
         (likelihood,) = self.likelihoods
-        return found or by_interpolation(likelihood, self.prior, effective, rng)
+        return engine or by_interpolation(likelihood, self.prior, effective, rng)
 
 
 class ByConvolution(Way):
@@ -111,7 +111,7 @@ class ByWeights(Way):
 
     @property
     def _states_no_law(self) -> bool:
-        return any(isinstance(one, Tabulated) for one in self.likelihoods)
+        return any(isinstance(likelihood, Tabulated) for likelihood in self.likelihoods)
 
     @property
     def _is_listed(self) -> bool:
@@ -135,9 +135,9 @@ class ByWeights(Way):
                 " categories (docs: Extending, The law)."
             )
         if foreseen:  # whether it can be enumerated, tried on a data set of public facts
-            for one in self.likelihoods:
-                if isinstance(one, Tabulated):
-                    _check_enumerated(one, mechanism)
+            for likelihood in self.likelihoods:
+                if isinstance(likelihood, Tabulated):
+                    _check_enumerated(likelihood, mechanism)
 
     def exact(self, records_prior: Any = None) -> "Engine | None":
         from opendp_bayes.inference.engines.engine import Listed
@@ -150,16 +150,16 @@ class ByWeights(Way):
         if size is None or not self._is_listed:
             return None
         if k == 2:
-            pairs = [one.drawn.tolist() for one in self.likelihoods]
+            pairs = [likelihood.drawn.tolist() for likelihood in self.likelihoods]
             around = {end for first, second in pairs for end in (first, size - second)}
             return TwoCategories(self._log_likelihood, around, prior, size)
         counts = candidates(size, k)
         log_prior = log_rising(counts, prior).sum(axis=1)
-        known = log_likelihoods(self.likelihoods, counts, log_prior)
-        return Listed(counts, log_prior + known, prior)
+        log_likelihood = log_likelihoods(self.likelihoods, counts, log_prior)
+        return Listed(counts, log_prior + log_likelihood, prior)
 
     def _log_likelihood(self, counts: Integers) -> Floats:
-        return np.asarray(sum(one.log_likelihood(counts) for one in self.likelihoods))
+        return np.asarray(sum(likelihood.log_likelihood(counts) for likelihood in self.likelihoods))
 
 
 def _check_enumerated(likelihood: Tabulated, mechanism: str) -> None:
@@ -175,7 +175,7 @@ def _check_enumerated(likelihood: Tabulated, mechanism: str) -> None:
 
 def way_of(likelihoods: Sequence[Likelihood], prior: Floats, size: int | None) -> Way:
     """The way to the posterior of the counts of the same records."""
-    noisy = size != 0 and all(isinstance(one, DrawnCounts) for one in likelihoods)
+    noisy = size != 0 and all(isinstance(likelihood, DrawnCounts) for likelihood in likelihoods)
     return (ByConvolution if noisy else ByWeights)(likelihoods, prior, size)
 
 
@@ -202,9 +202,9 @@ def way_to(release: ReleasedData, foreseen: bool = False) -> Way:
         # of them where its number of records is public.
         size = release.group_size
         likelihood = noise_of(f"group_size={size}", whole).chosen(list(release.inside))
-    found = way_of([likelihood], np.array(release.prior), size)
-    found.check(release.mechanism.name, foreseen)
-    return found
+    way = way_of([likelihood], np.array(release.prior), size)
+    way.check(release.mechanism.name, foreseen)
+    return way
 
 
 def check_posterior(release: ReleasedData) -> None:
@@ -234,5 +234,5 @@ def is_quick(*releases: ReleasedData) -> bool:
     """
     # Stops where it is too much.
     tables = (release.source or release for release in releases)
-    works = (math.inf if one.learned_prior else way_to(one).work for one in tables)
+    works = (math.inf if table.learned_prior else way_to(table).work for table in tables)
     return all(work <= _QUICK_WORK for work in accumulate(works))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.display.wording import listed
-from opendp_bayes.inference.sampling.kept_draws import kept
+from opendp_bayes.inference.sampling.kept_draws import cached
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import (
@@ -260,7 +260,7 @@ def survey_posterior(
     noisy = NoisyTables.of(tables.items(), draws_may_agree)
     model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
     rng = as_generator(random_state)
-    draws = kept(
+    draws = cached(
         ["survey", list(tables), concentration, effective, random_state],
         list(tables.values()),
         partial(draw, model, effective, rng),

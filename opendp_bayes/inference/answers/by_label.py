@@ -44,8 +44,8 @@ class Intervals(tuple[E, E], Generic[E]):
 
     def __getitem__(self, label: Any) -> Any:
         """Both ends of one category. Raises `KeyError` for what is none."""
-        place = position_of(label, self._categories)
-        lower, upper = (np.asarray(end)[place].item() for end in self)
+        position = position_of(label, self._categories)
+        lower, upper = (np.asarray(end)[position].item() for end in self)
         return lower, upper
 
 
@@ -62,12 +62,12 @@ def positions_of(labels: Iterable[Label], categories: tuple[Label, ...], name: s
         raise TypeError(f"{name}={told(labels)}: must be a list of categories.")
     labels = list(labels)
     try:
-        found = [position_of(label, categories) for label in labels]
+        positions = [position_of(label, categories) for label in labels]
     except KeyError as error:
         raise ValueError(f"{name}={told(labels)}: {error.args[0]}") from None
-    if len(set(found)) < len(found):
+    if len(set(positions)) < len(positions):
         raise ValueError(f"{name}={told(labels)}: must name every category once.")
-    return found
+    return positions
 
 
 def grouped_positions(

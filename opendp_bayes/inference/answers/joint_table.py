@@ -30,7 +30,7 @@ def positions_among(axes: tuple[str, ...], names: Any, argument: str = "variable
             f"{argument}={told(names)}: must be some of the variables, each once:"
             f" {', '.join(map(repr, axes))}."
         )
-    return [axes.index(name) for name in names]
+    return [axes.index(variable) for variable in names]
 
 
 def check_others(given: Mapping[str, Value], variables: Sequence[str]) -> None:
@@ -50,14 +50,14 @@ def place_among(variable: str, value: Value, values: Iterable[Label]) -> int:
     ValueError
         For what is none.
     """
-    known = distinct(values)
-    place = place_of(value, known)
-    if place is None:
+    listed = distinct(values)
+    position = place_of(value, listed)
+    if position is None:
         raise ValueError(
-            f"{variable}={told(value)}: is not a value of it; those are {listed_names(known)}."
-            f"{meant(value, known)}"
+            f"{variable}={told(value)}: is not a value of it; those are {listed_names(listed)}."
+            f"{meant(value, listed)}"
         )
-    return place
+    return position
 
 
 def cells_given(
@@ -70,28 +70,33 @@ def cells_given(
     ValueError
         For what is no variable, or no value of it.
     """
-    found = list(range(len(cells)))
+    matching = list(range(len(cells)))
     places = positions_among(axes, given, "given")
-    for place, value in zip(places, given.values(), strict=True):
-        place_among(axes[place], value, [cell[place] for cell in cells])
-        found = [at for at in found if are_same(cells[at][place], value)]
-    return found
+    for axis, value in zip(places, given.values(), strict=True):
+        place_among(axes[axis], value, [cell[axis] for cell in cells])
+        matching = [
+            cell_number for cell_number in matching if are_same(cells[cell_number][axis], value)
+        ]
+    return matching
 
 
 def grid_of(axes: tuple[str, ...], cells: tuple[Any, ...]) -> dict[str, tuple[Label, ...]]:
     """The values of each axis, where the cells are all their combinations, the last axis running
     fastest; empty otherwise.
     """
-    values = {axis: tuple(distinct(cell[at] for cell in cells)) for at, axis in enumerate(axes)}
+    values = {
+        axis: tuple(distinct(cell[position] for cell in cells))
+        for position, axis in enumerate(axes)
+    }
     if math.prod(map(len, values.values())) != len(cells):
         return {}
     return values if all(map(are_same, product(*values.values()), cells)) else {}
 
 
 def collapsed(
-    axes: tuple[str, ...], cells: tuple[Any, ...], kept: Sequence[int], inside: Sequence[int]
+    axes: tuple[str, ...], cells: tuple[Any, ...], chosen: Sequence[int], inside: Sequence[int]
 ) -> tuple[tuple[Label, ...], list[list[int]]]:
-    """Labels of the table of the variables at `kept`, and for each the cells among those at
+    """Labels of the table of the variables at `chosen`, and for each the cells among those at
     `inside` that it is of.
 
     Raises
@@ -99,18 +104,21 @@ def collapsed(
     ValueError
         Where less than two values remain.
     """
-    order = [places_of(cell[place] for cell in cells) for place in kept]
+    order = [places_of(cell[axis] for cell in cells) for axis in chosen]
     members: dict[tuple[int, ...], list[int]] = {}
-    for number, at in enumerate(inside):
-        values = [cells[at][place] for place in kept]
-        key = tuple(known[identity(value)] for known, value in zip(order, values, strict=True))
+    for number, cell_number in enumerate(inside):
+        values = [cells[cell_number][axis] for axis in chosen]
+        key = tuple(
+            places_of_values[identity(value)]
+            for places_of_values, value in zip(order, values, strict=True)
+        )
         members.setdefault(key, []).append(number)
     together = [members[key] for key in sorted(members)]
-    firsts = [[cells[inside[group[0]]][place] for place in kept] for group in together]
-    labels: list[Label] = [tuple(values) if len(kept) > 1 else values[0] for values in firsts]
+    firsts = [[cells[inside[group[0]]][axis] for axis in chosen] for group in together]
+    labels: list[Label] = [tuple(values) if len(chosen) > 1 else values[0] for values in firsts]
     if len(labels) < 2:
         raise ValueError(
-            f"variables={[axes[place] for place in kept]!r}: have the values"
+            f"variables={[axes[axis] for axis in chosen]!r}: have the values"
             f" {labels!r} only; the probability of one value is 1."
         )
     return tuple(labels), together

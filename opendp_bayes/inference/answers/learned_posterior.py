@@ -8,7 +8,7 @@ from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
 from opendp_bayes.inference.learned.learned_counts import LearnedCounts, learned_counts
 from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
-from opendp_bayes.inference.sampling.kept_draws import kept
+from opendp_bayes.inference.sampling.kept_draws import cached
 from opendp_bayes.inference.sampling.markov_chain import warn_of_draws
 from opendp_bayes.mathematics.validation import Floats, as_generator
 from opendp_bayes.release_format.data import ReleasedData
@@ -40,10 +40,10 @@ class LearnedPosterior(NoiseAwarePosterior):
         return Quantities((label, quantity(label, v)) for label, v in self._engine.learned.items())
 
     def __repr__(self) -> str:
-        found = self._engine.diagnostics
+        diagnostics = self._engine.diagnostics
         return (
             f"LearnedPosterior({{{self._estimates()}}}, prior learned by Markov chains, R-hat"
-            f" {found.r_hat.max():.3f}, ESS {found.ess.min():.0f})"
+            f" {diagnostics.r_hat.max():.3f}, ESS {diagnostics.ess.min():.0f})"
         )
 
 
@@ -85,7 +85,7 @@ def learned_posterior(
     """
     table = table_of(releases, size)
     names = _ordered(table, releases[0].axes, ordered)
-    draws = kept(
+    draws = cached(
         ["learned prior", size, names, random_state],
         releases,
         lambda: learned_counts(table, names, as_generator(random_state)),
@@ -104,7 +104,7 @@ def check_learned(release: ReleasedData) -> None:
 
 def _ordered(table: NoisedTable, axes: tuple[str, ...], names: Any) -> list[str]:
     """The names of ordered variables, as the table has them."""
-    are_names = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
+    are_names = isinstance(names, Sequence) and all(isinstance(variable, str) for variable in names)
     if isinstance(names, str) or not are_names:
         raise TypeError(f"ordered={names!r}: must be a sequence of names, such as ['age'].")
     if not axes:

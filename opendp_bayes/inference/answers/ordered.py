@@ -97,8 +97,8 @@ class QuantilePosterior(Shown):
         """
         tail = (1 - as_level(level)) / 2
         before, after = (
-            int(np.searchsorted(np.cumsum(each), tail, side="right"))
-            for each in (self.probabilities, self.probabilities[::-1])
+            int(np.searchsorted(np.cumsum(probabilities), tail, side="right"))
+            for probabilities in (self.probabilities, self.probabilities[::-1])
         )
         return before, len(self.categories) - 1 - after
 
@@ -119,8 +119,8 @@ class QuantilePosterior(Shown):
             )
         inside = np.flatnonzero(self.probabilities > _SEEN)
         first, last = int(inside[0]), int(inside[-1]) + 1
-        own = [range(first), *([place] for place in range(first, last))]
-        groups = [group for group in (*own, range(last, len(self.categories))) if len(group)]
+        cells = [range(first), *([position] for position in range(first, last))]
+        groups = [group for group in (*cells, range(last, len(self.categories))) if len(group)]
         edges = self.edges[[0, *(group[-1] + 1 for group in groups)]]
         value = partial(_interpolated, edges=edges, level=self.level)
         return Quantity(f"quantile {self.level:g}", self._law_of_sums(groups, value), None)
@@ -130,12 +130,12 @@ class QuantilePosterior(Shown):
         categories, and with edges the mean, the standard deviation and the interval of the value.
         """
         most = f"{self.probabilities.max():.3f}"
-        found = f"{self.level:g}", str(self.category), most, *map(str, self.interval(level))
+        texts = f"{self.level:g}", str(self.category), most, *map(str, self.interval(level))
         if self.edges is None:
-            return found
+            return texts
         std = self.value.std()
         numbers = self.value.mean(), std, *self.value.interval(level)
-        return *found, *(figure(number, std) for number in numbers)
+        return *texts, *(figure(number, std) for number in numbers)
 
     def sheet(self) -> Sheet:
         return Quantiles([self]).sheet()
@@ -152,7 +152,9 @@ class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
 
     def __init__(self, quantiles: Iterable[QuantilePosterior]) -> None:
         self.warning = ""
-        super().__init__(((each.level, each) for each in quantiles), ("level", "levels"))
+        super().__init__(
+            ((quantile.level, quantile) for quantile in quantiles), ("level", "levels")
+        )
 
     def plot(self, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
         """Draw the quantiles with their intervals of probability `level` on `ax`, by default on new
@@ -167,21 +169,21 @@ class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
         ValueError
             Unless `0 < level < 1`.
         """
-        chosen = sorted(self.values(), key=lambda each: each.level)
+        chosen = sorted(self.values(), key=lambda quantile: quantile.level)
         sentence = f"Intervals of probability {as_level(level):g}."
         categories = chosen[0].categories
         if chosen[0].edges is not None:
-            middles = [each.value.median() for each in chosen]
-            ends = np.array([each.value.interval(level) for each in chosen])
+            middles = [quantile.value.median() for quantile in chosen]
+            ends = np.array([quantile.value.interval(level) for quantile in chosen])
             places: Sequence[str] = ()
         else:
-            middles = [float(each.probabilities.argmax()) for each in chosen]
+            middles = [float(quantile.probabilities.argmax()) for quantile in chosen]
             # A category is as wide as the distance to the next.
-            ends = np.array([each.places(level) for each in chosen]) + np.array([-0.4, 0.4])
+            ends = np.array([quantile.places(level) for quantile in chosen]) + np.array([-0.4, 0.4])
             places = list(map(str, categories))
         panel = Panel(
             "",
-            [f"quantile {each.level:g}" for each in chosen],
+            [f"quantile {quantile.level:g}" for quantile in chosen],
             {"": np.array([middles, *ends.T])},
             axis="Category" if places else "Value",
             places=places,
@@ -192,7 +194,7 @@ class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
         headings = ["quantile", "category", "probability", "2.5 %", "97.5 %"]
         if next(iter(self.values())).edges is not None:
             headings += ["value", "std", "2.5 %", "97.5 %"]
-        rows = [each.row() for each in self.values()]
+        rows = [quantile.row() for quantile in self.values()]
         return Sheet((Table(headings, rows),), left_out_said(next(iter(self.values())).left_out))
 
 
@@ -218,10 +220,10 @@ def quantiles_of(
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"levels={told(levels)}: must hold every level once.")
     ends = None if edges is None else _edges(edges, len(categories))
-    found = _probabilities(at_least, len(categories), np.array(wanted))
+    probabilities = _probabilities(at_least, len(categories), np.array(wanted))
     return Quantiles(
-        QuantilePosterior(level, categories, each, ends, law_of_sums, left_out)
-        for level, each in zip(wanted, found, strict=True)
+        QuantilePosterior(level, categories, row, ends, law_of_sums, left_out)
+        for level, row in zip(wanted, probabilities, strict=True)
     )
 
 
@@ -235,16 +237,18 @@ def said_of_pulls(
     share of all `records` moves by more than half its standard deviation where the prior adds the
     `pulls` to the categories on one side. Empty where there are none.
     """
-    places = [int(one.probabilities.argmax()) for one in quantiles.values()]
-    ends = np.unique([end for at in places for end in (at, at + 1) if 0 < end < pulls.size])
+    places = [int(quantile.probabilities.argmax()) for quantile in quantiles.values()]
+    ends = np.unique(
+        [end for position in places for end in (position, position + 1) if 0 < end < pulls.size]
+    )
     shares, sums = cumulative(ends), np.cumsum(pulls)
     upto, below = shares.mean(), sums[ends - 1]
     pulled = np.maximum((1 - upto) * below, upto * (sums[-1] - below))
     moved = dict(zip(ends.tolist(), pulled > _MOVED * shares.std() * records, strict=True))
     levels = [
         f"{level:g}"
-        for level, at in zip(quantiles, places, strict=True)
-        if moved.get(at) or moved.get(at + 1)
+        for level, position in zip(quantiles, places, strict=True)
+        if moved.get(position) or moved.get(position + 1)
     ]
     if not levels:
         return ""
@@ -275,13 +279,13 @@ def check_one_variable(axes: tuple[str, ...]) -> None:
 
 
 def _edges(edges: ArrayLike, k: int) -> Floats:
-    found = as_numbers(edges, "edges")
-    if found.shape != (k + 1,) or not np.all(np.isfinite(found)) or np.any(np.diff(found) <= 0):
+    array = as_numbers(edges, "edges")
+    if array.shape != (k + 1,) or not np.all(np.isfinite(array)) or np.any(np.diff(array) <= 0):
         raise ValueError(
             f"edges={told(edges)}: must be {k + 1} finite numbers in rising order, the ends of the"
             f" {k} bins; close a bin that is open with the least or the largest value there can be."
         )
-    return found
+    return array
 
 
 def _probabilities(at_least: AtLeast, k: int, levels: Floats) -> Floats:
@@ -295,16 +299,16 @@ def _probabilities(at_least: AtLeast, k: int, levels: Floats) -> Floats:
     ends = np.unique(np.linspace(0, k, _FIRST + 1).astype(np.int64))[1:-1]
     while ends.size:
         among[:, ends] = at_least(ends, levels)
-        known = np.flatnonzero(~np.isnan(among[0]))
-        open_ = np.diff(known) > 1
-        open_ &= np.any(np.diff(among[:, known], axis=1) > _SEEN, axis=0)
+        computed = np.flatnonzero(~np.isnan(among[0]))
+        open_ = np.diff(computed) > 1
+        open_ &= np.any(np.diff(among[:, computed], axis=1) > _SEEN, axis=0)
         between = [
             np.linspace(first, last, _PARTS + 1).astype(np.int64)
-            for first, last in zip(known[:-1][open_], known[1:][open_], strict=True)
+            for first, last in zip(computed[:-1][open_], computed[1:][open_], strict=True)
         ]
-        ends = np.setdiff1d(np.concatenate(between), known) if between else ends[:0]
-    every = np.arange(k + 1)
-    among = np.stack([np.interp(every, known, row[known]) for row in among])
+        ends = np.setdiff1d(np.concatenate(between), computed) if between else ends[:0]
+    all_ends = np.arange(k + 1)
+    among = np.stack([np.interp(all_ends, computed, row[computed]) for row in among])
     return np.maximum(np.diff(np.maximum.accumulate(among, axis=1), axis=1), 0.0)
 
 
@@ -312,9 +316,9 @@ def _interpolated(probabilities: Floats, edges: Floats, level: float) -> Floats:
     """The quantile in each draw of the bins' probabilities, shape `(size, bins)`."""
     upto = np.cumsum(probabilities, axis=1)
     upto[:, -1] = 1.0  # but for rounding
-    place = np.argmax(upto >= level, axis=1)
+    cell = np.argmax(upto >= level, axis=1)
     row = np.arange(len(upto))
-    own = probabilities[row, place]
-    before = upto[row, place] - own
-    share = np.clip((level - before) / np.maximum(own, 1e-300), 0.0, 1.0)
-    return edges[place] + share * (edges[place + 1] - edges[place])
+    mass = probabilities[row, cell]
+    before = upto[row, cell] - mass
+    share = np.clip((level - before) / np.maximum(mass, 1e-300), 0.0, 1.0)
+    return edges[cell] + share * (edges[cell + 1] - edges[cell])

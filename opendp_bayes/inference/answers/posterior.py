@@ -131,7 +131,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
         self.releases = tuple(releases)
         if categories is None:
             categories, axes = self.releases[0].categories, self.releases[0].axes
-            unordered = tuple(distinct(label for one in self.releases for label in one.unordered))
+            unordered = tuple(
+                distinct(label for release in self.releases for label in release.unordered)
+            )
         self.categories, self.axes, self.unordered = categories, axes, unordered
         self._engine = engine
         #: Called once, before the first answer of this posterior, but of no part of it.
@@ -154,13 +156,15 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """Diagnostics of Markov chains (`Diagnostics`) or of weighted draws (`WeightDiagnostics`),
         or None where the posterior was computed without any.
         """
-        found: Diagnostics | WeightDiagnostics | None = self._engine.diagnostics
-        return None if found is None else replace(found, categories=self.categories)
+        diagnostics: Diagnostics | WeightDiagnostics | None = self._engine.diagnostics
+        return None if diagnostics is None else replace(diagnostics, categories=self.categories)
 
     def __getitem__(self, label: Label) -> CategoryPosterior:
         """The probability of one category. Raises `KeyError` for what is none."""
-        place = position_of(label, self.categories)
-        return CategoryPosterior(label, OfMixture(self._marginals[place], self._engine.independent))
+        position = position_of(label, self.categories)
+        return CategoryPosterior(
+            label, OfMixture(self._marginals[position], self._engine.independent)
+        )
 
     @cached_property
     def counts(self) -> CountsPosterior:
@@ -170,8 +174,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
     @cached_property
     def records(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
-        every = list(range(len(self.categories)))
-        return NumberPosterior("records", self._counted.records, self._counted.sample, every)
+        categories = list(range(len(self.categories)))
+        return NumberPosterior("records", self._counted.records, self._counted.sample, categories)
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
@@ -353,10 +357,12 @@ class NoiseAwarePosterior(UnderflowIsZero):
         labels, members = grouped_positions(groups, self.categories)
         unordered = set(positions_of(self.unordered, self.categories, "unordered"))
         apart = (
-            label for label, of in zip(labels, members, strict=True) if unordered.issuperset(of)
+            label
+            for label, positions in zip(labels, members, strict=True)
+            if unordered.issuperset(positions)
         )
-        found = self._made(self._engine.merged(members), labels, unordered=tuple(apart))
-        return found._of_parts(self, members)
+        posterior = self._made(self._engine.merged(members), labels, unordered=tuple(apart))
+        return posterior._of_parts(self, members)
 
     def dirichlet(self) -> Floats:
         """Concentration, shape `(k,)`, of the Dirichlet distribution nearest to the posterior, as a
@@ -395,8 +401,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
             )
         labels = tuple(self.categories[i] for i in places)
         unordered = tuple(label for label in self.unordered if place_of(label, labels) is not None)
-        found = self._made(self._engine.given(places), labels, unordered=unordered)
-        return found._of_parts(self, [[place] for place in places])
+        posterior = self._made(self._engine.given(places), labels, unordered=unordered)
+        return posterior._of_parts(self, [[position] for position in places])
 
     def to_arviz(self, draws: int = 1000, random_state: RandomState = 0) -> Any:
         """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
@@ -426,8 +432,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         rows = counts.reshape(-1, counts.shape[-1])
         grid = {} if {"chain", "draw"} & {*self.axes} else grid_of(self.axes, self.categories)
         coords = {
-            name: list(map(str, labels))
-            for name, labels in (grid or {"category": self.categories}).items()
+            variable: list(map(str, labels))
+            for variable, labels in (grid or {"category": self.categories}).items()
         }
         shape = *counts.shape[:-1], *map(len, coords.values())
         theta = self._engine.shares(rows, rng).reshape(shape)
@@ -484,11 +490,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
             For the same one twice.
         """
         places, _ = self._two(first, second), as_generator(random_state)
-        rest = [place for place in range(len(self.categories)) if place not in places]
-        groups = [[places[0]], [places[1]], *([rest] if rest else [])]
+        others = [position for position in range(len(self.categories)) if position not in places]
+        groups = [[places[0]], [places[1]], *([others] if others else [])]
         source = partial(self._of_sums, groups, _first_less_second)
         behind = self._effective(self._number, self._engine.merged(groups))
-        law = OfDifference(source, self._number, behind, random_state, self._engine, places, rest)
+        law = OfDifference(source, self._number, behind, random_state, self._engine, places, others)
         return Quantity(f"{first} - {second}", law)
 
     def ratio(self, first: Label, second: Label) -> Quantity:
@@ -517,9 +523,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
         KeyError
             For what is none.
         """
-        place = position_of(label, self.categories)
-        others = [other for other in range(len(self.categories)) if other != place]
-        mixture, behind = self._marginals[place], self._engine.independent
+        position = position_of(label, self.categories)
+        others = [category for category in range(len(self.categories)) if category != position]
+        mixture, behind = self._marginals[position], self._engine.independent
         law = OfMixture(mixture, behind, self._smallest(others, mixture))
         return Quantity(f"odds of {label}", law, 1.0)
 
@@ -540,30 +546,30 @@ class NoiseAwarePosterior(UnderflowIsZero):
                 " odds_ratio(vote=('yes', 'no'), region=('north', 'south'))."
             )
         table = self.marginal(*values)
-        pairs = [table._pair(name, pair) for name, pair in values.items()]
+        pairs = [table._pair(variable, pair) for variable, pair in values.items()]
         both, first, second, neither = (
             position_of(cell, table.categories) for cell in itertools.product(*pairs)
         )
         places = [both, neither, first, second]
-        rest = [place for place in range(len(table.categories)) if place not in places]
-        groups = [[place] for place in places] + ([rest] if rest else [])
+        others = [position for position in range(len(table.categories)) if position not in places]
+        groups = [[position] for position in places] + ([others] if others else [])
         smallest = min(
             table._smallest([below], table._engine.given([above, below]).probabilities[0])
             for above, below in ((both, first), (neither, second))
         )
         law = replace(table._law_of_sums(groups, _cross_ratio), divisor=smallest)
-        of = zip(values, pairs, strict=True)
-        label = " and ".join(f"{name} ({a} / {b})" for name, (a, b) in of)
+        named_pairs = zip(values, pairs, strict=True)
+        label = " and ".join(f"{variable} ({a} / {b})" for variable, (a, b) in named_pairs)
         return Quantity(f"odds ratio of {label}", law, 1.0)
 
-    def _pair(self, name: str, pair: Sequence[Value]) -> tuple[Value, Value]:
+    def _pair(self, variable: str, pair: Sequence[Value]) -> tuple[Value, Value]:
         """Two different values of a variable of this table."""
-        axis = self.axes.index(name)
-        known = tuple(distinct(label[axis] for label in self.categories))  # type: ignore[index]
-        places = positions_of(pair, known, name)
+        axis = self.axes.index(variable)
+        values = tuple(distinct(label[axis] for label in self.categories))  # type: ignore[index]
+        places = positions_of(pair, values, variable)
         if len(places) != 2:
-            raise ValueError(f"{name}={told(pair)}: must be two values of the variable.")
-        first, second = (known[place] for place in places)
+            raise ValueError(f"{variable}={told(pair)}: must be two values of the variable.")
+        first, second = (values[position] for position in places)
         return first, second
 
     def cumulative(self) -> Quantities:
@@ -584,8 +590,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         behind = ordered._sums().independent
         return Quantities(
             (
-                (label, Quantity(f"up to {label}", OfMixture(mixtures[place], behind), 0.5))
-                for place, label in enumerate(ordered.categories[:-1])
+                (label, Quantity(f"up to {label}", OfMixture(mixtures[position], behind), 0.5))
+                for position, label in enumerate(ordered.categories[:-1])
             ),
             left_out_said(self.unordered),
         )
@@ -594,13 +600,13 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def _in_order(self: N) -> N:
         """The posterior of the categories that have an order, among themselves."""
         check_one_variable(self.axes)
-        own = [label for label in self.categories if place_of(label, self.unordered) is None]
-        if len(own) < 2:
+        answers = [label for label in self.categories if place_of(label, self.unordered) is None]
+        if len(answers) < 2:
             raise ValueError(
                 f"unordered={list(self.unordered)!r}: stand for no value or for other values, and"
-                f" leave {len(own)} categories in order; must leave at least 2."
+                f" leave {len(answers)} categories in order; must leave at least 2."
             )
-        return self.given(own) if self.unordered else self
+        return self.given(answers) if self.unordered else self
 
     def quantile(self, level: float, *, edges: ArrayLike | None = None) -> QuantilePosterior:
         """A quantile of ordered categories, 0.5 for the median: the first category up to which
@@ -653,16 +659,16 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """
         ordered = self._in_order
         at_least = ordered._engine.at_least
-        found = quantiles_of(
+        quantiles = quantiles_of(
             ordered.categories, levels, edges, at_least, ordered._law_of_sums, self.unordered
         )
         if ordered._pulls is not None:
             records = float(ordered._counted.counts.mean().sum())
             cumulative = ordered._engine.cumulative
-            found.warning = said_of_pulls(found, ordered._pulls(), records, cumulative)
-        if found.warning:
-            warn(found.warning)
-        return found
+            quantiles.warning = said_of_pulls(quantiles, ordered._pulls(), records, cumulative)
+        if quantiles.warning:
+            warn(quantiles.warning)
+        return quantiles
 
     def quantity(
         self,
@@ -725,8 +731,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         >>> table.conditional("vote", region="n").mean().round(2).tolist()
         [0.55, 0.45]
         """
-        kept = positions_among(self.axes, variables)
-        return self._collapsed(kept, range(len(self.categories)))
+        positions = positions_among(self.axes, variables)
+        return self._collapsed(positions, range(len(self.categories)))
 
     def conditional(self: N, /, *variables: str, **given: Value) -> N:
         """The posterior of the probabilities of one variable, or of a table of several, among the
@@ -741,34 +747,36 @@ class NoiseAwarePosterior(UnderflowIsZero):
             For what is no table, no variable or no value of it, and where less than two values
             remain.
         """
-        names = variables or [name for name in self.axes if name not in given]
-        kept = positions_among(self.axes, names)
+        names = variables or [variable for variable in self.axes if variable not in given]
+        positions = positions_among(self.axes, names)
         check_others(given, names)
-        return self._collapsed(kept, cells_given(self.axes, self.categories, given))
+        return self._collapsed(positions, cells_given(self.axes, self.categories, given))
 
-    def _collapsed(self: N, kept: Sequence[int], inside: Sequence[int]) -> N:
-        """The posterior of the variables at `kept` among the cells at `inside`."""
-        labels, together = collapsed(self.axes, self.categories, kept, inside)
-        found = self._engine
+    def _collapsed(self: N, positions: Sequence[int], inside: Sequence[int]) -> N:
+        """The posterior of the variables at `positions` among the cells at `inside`."""
+        labels, together = collapsed(self.axes, self.categories, positions, inside)
+        engine = self._engine
         if len(inside) < len(self.categories):
-            found = found.given(inside)
+            engine = engine.given(inside)
         if together != [[number] for number in range(len(inside))]:
-            found = found.merged(together)
-        names = tuple(self.axes[place] for place in kept)
-        unordered = self._unordered_of(names[0], labels) if len(kept) == 1 else ()
-        made = self._made(found, labels, names if len(kept) > 1 else (), unordered)
-        return made._of_parts(self, [[inside[at] for at in group] for group in together])
+            engine = engine.merged(together)
+        names = tuple(self.axes[position] for position in positions)
+        unordered = self._unordered_of(names[0], labels) if len(positions) == 1 else ()
+        posterior = self._made(engine, labels, names if len(positions) > 1 else (), unordered)
+        return posterior._of_parts(self, [[inside[cell] for cell in group] for group in together])
 
     def _unordered_of(self, variable: str, labels: tuple[Label, ...]) -> tuple[Label, ...]:
         """Those of the labels of a variable that are in no order."""
-        place = self.releases[0].axes.index(variable)
-        values = [label for one in self.releases for label in one.unordered_values(place)]
+        position = self.releases[0].axes.index(variable)
+        values = [
+            label for release in self.releases for label in release.unordered_values(position)
+        ]
         return tuple(label for label in labels if place_of(label, values) is not None)
 
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
-        found = type(self)((release,), self._engine.given(release.inside))
-        return found._of_parts(self, [[place] for place in release.inside])
+        posterior = type(self)((release,), self._engine.given(release.inside))
+        return posterior._of_parts(self, [[position] for position in release.inside])
 
     def _of_parts(self: N, whole: "NoiseAwarePosterior", parts: Groups) -> N:
         """This posterior, whose categories are parts of those of another, with its pulls."""
@@ -798,9 +806,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
             If the two do not have the same categories in the same order.
         """
         self._check_alike(other)
-        behind = [each._engine.independent for each in (self, other)]
+        behind = [posterior._engine.independent for posterior in (self, other)]
         laws = BetaDifferences(self._marginals, other._marginals)
-        draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
+        draws = 1 / sum(1 / number for number in behind) if np.inf not in behind else min(behind)
         return Comparison(self.categories, laws, draws, partial(self._less, other))
 
     def _less(self, other: "NoiseAwarePosterior", draws: int, random_state: RandomState) -> Floats:
@@ -898,7 +906,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
             return float(mixture.b.min())
         if not all(is_lawful(release.mechanism) for release in self.releases):
             return float(mixture.b.min())
-        return float(sum(self.prior[place] for place in places))
+        return float(sum(self.prior[position] for position in places))
 
     def _estimates(self) -> str:
         """Means and standard deviations, for `repr`."""
@@ -917,8 +925,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
 def _summed(pulls: Callable[[], Floats], parts: Groups) -> Floats:
     """The pulls of some parts of the categories."""
-    found = pulls()
-    return np.array([found[list(part)].sum() for part in parts])
+    records = pulls()
+    return np.array([records[list(members)].sum() for members in parts])
 
 
 def _first_less_second(columns: Floats) -> Floats:

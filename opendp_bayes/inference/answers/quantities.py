@@ -130,14 +130,21 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
         self._notes = notes
 
     def sheet(self) -> Sheet:
-        every = list(self.values())
-        above = [f"P(> {every[0].above:g})"] if every and every[0].above is not None else []
+        quantities = list(self.values())
+        above = (
+            [f"P(> {quantities[0].above:g})"]
+            if quantities and quantities[0].above is not None
+            else []
+        )
         headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", *above
-        notes = [quantity._missing for quantity in every if quantity._missing]
-        drawn = min((quantity.draws for quantity in every), default=np.inf)
-        if np.isfinite(drawn):
-            notes.append(f"By {drawn:.0f} effective draws.")
-        return Sheet((Table(headings, [one.row() for one in every]),), notes=(*notes, *self._notes))
+        notes = [quantity._missing for quantity in quantities if quantity._missing]
+        fewest = min((quantity.draws for quantity in quantities), default=np.inf)
+        if np.isfinite(fewest):
+            notes.append(f"By {fewest:.0f} effective draws.")
+        return Sheet(
+            (Table(headings, [quantity.row() for quantity in quantities]),),
+            notes=(*notes, *self._notes),
+        )
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for each quantity: its label as text, `mean`, `std`, `median`,
@@ -148,8 +155,11 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
         ValueError
             Unless `0 < level < 1`.
         """
-        every = self.values()
-        rows = [(one.mean(), one.std(), one.median(), *one.interval(level)) for one in every]
+        quantities = self.values()
+        rows = [
+            (quantity.mean(), quantity.std(), quantity.median(), *quantity.interval(level))
+            for quantity in quantities
+        ]
         names = "mean", "std", "median", "lower", "upper"
         columns = np.array(rows, dtype=np.float64).reshape(-1, len(names)).T
         return labelled_frame({"quantity": self}, dict(zip(names, columns, strict=True)))
@@ -182,8 +192,8 @@ class CategoryPosterior(Quantity):
         level, mixture = as_level(level), self._law.mixture
         as_choice(kind, "kind", ("eti", "hdi"))
         equal = kind == "eti"
-        found = mixture.interval(level) if equal else mixture.shortest_interval(level)
-        return float(found[0][0]), float(found[1][0])
+        ends = mixture.interval(level) if equal else mixture.shortest_interval(level)
+        return float(ends[0][0]), float(ends[1][0])
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Posterior density, elementwise; 0 outside [0, 1]."""
@@ -242,13 +252,13 @@ class OfMixture:
         return np.where(odds > 1, 1 - above, self.mixture.cdf(small / (1 + small)))[..., 0]
 
     def quantiles(self, levels: Floats) -> Floats:
-        found, rest = self.mixture.two_sided_quantile(levels[:, None])
-        return self._or_odds(found[:, 0], rest[:, 0])
+        shares, others = self.mixture.two_sided_quantile(levels[:, None])
+        return self._or_odds(shares[:, 0], others[:, 0])
 
     def sample(self, draws: int, random_state: RandomState = None) -> Floats:
         rng, weights = as_generator(random_state), self.mixture.weights
-        part = rng.choice(weights.size, draws, p=weights / weights.sum())
-        parts = np.column_stack([self.mixture.a[part], self.mixture.b[part]])
+        component = rng.choice(weights.size, draws, p=weights / weights.sum())
+        parts = np.column_stack([self.mixture.a[component], self.mixture.b[component]])
         return self._or_odds(*dirichlet(parts, rng).T)
 
     def _or_odds(self, share: Floats, other: Floats) -> Floats:
@@ -342,7 +352,7 @@ class OfDifference(OfDraws):
         return self._among.independent if value == 0 else self.draws
 
 
-def check_function(given: object, name: str, such_as: str) -> None:
+def check_function(function: object, name: str, such_as: str) -> None:
     """Raises `TypeError` for what cannot be called.
 
     Raises
@@ -350,8 +360,8 @@ def check_function(given: object, name: str, such_as: str) -> None:
     TypeError
         For what cannot be called.
     """
-    if not callable(given):
-        raise TypeError(f"{name}={told(given)}: must be a function, such as {such_as}.")
+    if not callable(function):
+        raise TypeError(f"{name}={told(function)}: must be a function, such as {such_as}.")
 
 
 def checked(

@@ -25,20 +25,20 @@ def pointwise_level(marginals: BetaMixtures, draws: Floats, level: float) -> flo
     """
     number, k = draws.shape
     highest, few = 1 - (1 - level) / k, _FEW / draws.size
-    found, safe, step, stride = max(1 - _WIDER * (1 - level) / k, level), level, np.inf, 2
+    tried, safe, step, stride = max(1 - _WIDER * (1 - level) / k, level), level, np.inf, 2
     while True:
-        lower, upper = marginals.interval(found)
+        lower, upper = marginals.interval(tried)
         missed = (draws < lower) | (draws > upper)
         misses = missed.sum(axis=1)
         wanted = float(1 - (1 - level + np.maximum(misses - 1, 0).sum() / number) / k)
-        if wanted > found:
+        if wanted > tried:
             again = misses > 1
             left = np.flatnonzero(missed[again].any(axis=0))
             draws, marginals = draws[again][:, left], marginals.chosen(left)
-            before, step, safe = step, wanted - found, wanted
+            before, step, safe = step, wanted - tried, wanted
             stride = 2 * stride if step > max(_HARDLY * before, few) else 1
-            found = safe if stride == 1 else min(safe + (stride - 1) * step, highest)
+            tried = safe if stride == 1 else min(safe + (stride - 1) * step, highest)
         elif stride == 1:
             return max(safe, wanted)
         else:  # further than to the level looked for
-            found, stride = safe, 1
+            tried, stride = safe, 1

@@ -89,9 +89,9 @@ class CountsPosterior(UnderflowIsZero):
 
     def __getitem__(self, label: Label) -> NumberPosterior:
         """The count of one category. Raises `KeyError` for what is none."""
-        place = position_of(label, self.categories)
-        law = self._laws.chosen(np.array([place]))
-        return NumberPosterior(label, law, self._draw, [place])
+        position = position_of(label, self.categories)
+        law = self._laws.chosen(np.array([position]))
+        return NumberPosterior(label, law, self._draw, [position])
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""

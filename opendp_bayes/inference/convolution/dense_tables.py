@@ -54,16 +54,16 @@ class JointLaw:
     def joined(cls, parts: "Sequence[JointLaw]", shares: Floats) -> "JointLaw":
         """Put parts of some shares together; the weights sum to 1 if the shares do."""
         pairs = zip(parts, shares.tolist(), strict=True)
-        weights = np.concatenate([part.weights * (x / part.weights.sum()) for part, x in pairs])
+        weights = np.concatenate([law.weights * (x / law.weights.sum()) for law, x in pairs])
         counts, left, variance = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("counts", "left", "variance")
+            np.concatenate([getattr(law, field) for law in parts])
+            for field in ("counts", "left", "variance")
         )
         # Few records left are the same in many parts.
         few, apart = (variance == 0) & (left < _FEW_LEFT), -1 - np.arange(left.size)
         key = np.where(few, counts * _FEW_LEFT + left, apart)
-        _, first, place = np.unique(key, return_index=True, return_inverse=True)
-        together = np.asarray(np.bincount(place, weights), dtype=np.float64)
+        _, first, group_of = np.unique(key, return_index=True, return_inverse=True)
+        together = np.asarray(np.bincount(group_of, weights), dtype=np.float64)
         return cls(counts[first], together, left[first], variance[first])
 
 
@@ -73,10 +73,13 @@ def moments(axes: Sequence[Axes], logs: Sequence[Floats], tilt: Floats) -> tuple
     for row, log_table in zip(axes, logs, strict=True):
         table = special.softmax(log_table + _along(row, tilt))
         grid = np.meshgrid(*row, indexing="ij", sparse=True)
-        own = np.array([(table * counts).sum() for counts in grid])
-        away = [counts - middle for counts, middle in zip(grid, own, strict=True)]
-        mean += own
-        covariance += [[(table * one * other).sum() for other in away] for one in away]
+        means = np.array([(table * counts).sum() for counts in grid])
+        away = [counts - middle for counts, middle in zip(grid, means, strict=True)]
+        mean += means
+        covariance += [
+            [(table * row_distances * column_distances).sum() for column_distances in away]
+            for row_distances in away
+        ]
     return mean, covariance
 
 
@@ -201,11 +204,11 @@ class Convolved:
 
     def between(self, least: float, most: float) -> "Convolved":
         """Without other numbers of records; some of these must be served."""
-        part = copy(self)
-        part._ends = least, most
-        for known in ("_weighted", "_law"):
-            part.__dict__.pop(known, None)
-        return part
+        restricted = copy(self)
+        restricted._ends = least, most
+        for cached in ("_weighted", "_law"):
+            restricted.__dict__.pop(cached, None)
+        return restricted
 
     def log_weight_of(self, number: int) -> float:
         """The logarithm of the weight of a number of records, as `log_evidence` is that of all."""
@@ -224,28 +227,33 @@ class Convolved:
         seen = logs[law > _NEGLIGIBLE * law.max()]
         lowest, highest = float(seen.min()), float(seen.max())
         number = min(1 + int((highest - lowest) / _NEAR), _MOST_PARTS)
-        place = np.clip((logs - lowest) / max(highest - lowest, 1e-9) * number, 0, number - 1)
-        parts = [np.where(place.astype(int) == part, weights, 0.0) for part in range(number)]
-        return [part for part in parts if np.any(part * self._sums > _NEGLIGIBLE * law.max())]
+        part_of = np.clip((logs - lowest) / max(highest - lowest, 1e-9) * number, 0, number - 1)
+        parts = [np.where(part_of.astype(int) == i, weights, 0.0) for i in range(number)]
+        return [
+            weights_of_part
+            for weights_of_part in parts
+            if np.any(weights_of_part * self._sums > _NEGLIGIBLE * law.max())
+        ]
 
     def joint_laws(self) -> list[JointLaw]:
         """Joint laws of the count of every category and of the records in the others."""
         total, parts, axes = self._total, self._parts(), tuple(range(1, len(self._shape) + 1))
         least, most = (
-            np.array([end(total[part > 0]) for part in parts])[:, None] for end in (np.min, np.max)
+            np.array([end(total[weights_of_part > 0]) for weights_of_part in parts])[:, None]
+            for end in (np.min, np.max)
         )
         middle = (least + most) // 2
-        each = [
-            part * (total - centre) ** power
-            for part, centre in zip(parts, middle.ravel(), strict=True)
+        terms = [
+            weights_of_part * (total - centre) ** power
+            for weights_of_part, centre in zip(parts, middle.ravel(), strict=True)
             for power in range(3)
         ]
-        weights = fft.rfftn(np.stack(each), axes=axes)
-        found: list[list[JointLaw]] = []
+        weights = fft.rfftn(np.stack(terms), axes=axes)
+        laws: list[list[JointLaw]] = []
         for category, (table, others) in enumerate(zip(self._tables, self._others, strict=True)):
-            found.append([])
+            laws.append([])
             if len(self._shape) == 1:  # of one data set, or of two with a given share
-                found[-1], others = self._few_left(category)
+                laws[-1], others = self._few_left(category)
             completed = fft.irfftn(weights * others.conj(), self._shape, axes=axes)
             inside = (slice(None), *map(slice, table.shape))
             masses = table * completed[inside]
@@ -260,22 +268,25 @@ class Convolved:
             counts = np.broadcast_to(first + np.arange(law.shape[1]), law.shape)
             left = np.maximum(number - counts, 0)
             if np.any(seen):
-                found[-1].append(JointLaw(counts[seen], law[seen], left[seen], variance[seen]))
-        return [JointLaw.joined(each, np.array([x.weights.sum() for x in each])) for each in found]
+                laws[-1].append(JointLaw(counts[seen], law[seen], left[seen], variance[seen]))
+        return [
+            JointLaw.joined(laws_of_one, np.array([x.weights.sum() for x in laws_of_one]))
+            for laws_of_one in laws
+        ]
 
     def _few_left(self, category: int) -> tuple[list[JointLaw], Complexes]:
         """List the counts of a category beside few records in the others, and transform the sum of
         the others where it is larger.
         """
-        law, own = self._values(self._others[category]), self._counts(category)[:, None]
-        least = int(self._lowest.sum()) - int(own[0, 0])
+        law, counts_here = self._values(self._others[category]), self._counts(category)[:, None]
+        least = int(self._lowest.sum()) - int(counts_here[0, 0])
         few = np.arange(min(max(_FEW_LEFT - least, 0), law.size))
-        place = (np.arange(own.size)[:, None] + few) % law.size
-        right = self._total[place] == own + least + few
-        masses = self._tables[category][:, None] * law[few] * self._weighted[0][place] * right
+        index = (np.arange(counts_here.size)[:, None] + few) % law.size
+        right = self._total[index] == counts_here + least + few
+        masses = self._tables[category][:, None] * law[few] * self._weighted[0][index] * right
         law[few] = 0.0
         seen = masses > _ROUNDING * masses.max(initial=0.0)
-        counts, left = (part[seen] for part in np.broadcast_arrays(own, least + few))
+        counts, left = (array[seen] for array in np.broadcast_arrays(counts_here, least + few))
         near = JointLaw(counts, masses[seen], left.astype(np.float64), np.zeros(left.size))
         return [near] if left.size else [], np.asarray(fft.rfft(law))
 
@@ -286,22 +297,22 @@ class Convolved:
 
     def sample(self, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the counts in all data sets together, shape `(draws, k)`."""
-        place = rng.choice(self._law.size, draws, p=(self._law / self._law.sum()).ravel())
-        left = np.stack(np.unravel_index(place, self._shape), axis=1)
-        drawn = np.empty((draws, len(self._tables)), dtype=np.int64)
+        index = rng.choice(self._law.size, draws, p=(self._law / self._law.sum()).ravel())
+        left = np.stack(np.unravel_index(index, self._shape), axis=1)
+        counts = np.empty((draws, len(self._tables)), dtype=np.int64)
         # The narrowest first, beside which what follows is smooth.
         entropies = [float(special.entr(table).sum()) for table in self._tables]
         *order, last = np.argsort(entropies).tolist()
         later = accumulate((self._transforms[i] for i in (last, *order[:0:-1])), np.multiply)
-        for category, rest in zip(order, list(later)[::-1], strict=True):
-            taken = self._taken(self._tables[category], self._values(rest), left, rng)
+        for category, transform in zip(order, list(later)[::-1], strict=True):
+            taken = self._taken(self._tables[category], self._values(transform), left, rng)
             left = (left - taken) % np.array(self._shape)
-            drawn[:, category] = taken.sum(axis=1)
-        drawn[:, last] = left.sum(axis=1)
-        return drawn + self._lowest.sum(axis=1)
+            counts[:, category] = taken.sum(axis=1)
+        counts[:, last] = left.sum(axis=1)
+        return counts + self._lowest.sum(axis=1)
 
     def _taken(
-        self, table: Floats, rest: Floats, left: Integers, rng: np.random.Generator
+        self, table: Floats, others: Floats, left: Integers, rng: np.random.Generator
     ) -> Integers:
         """Draws of the counts of a category, from the first of their windows, given what is left to
         it and those that follow: proposed without, and accepted with the probability of the rest.
@@ -312,18 +323,18 @@ class Convolved:
         for _ in range(_ROUNDS):
             places = np.searchsorted(running, rng.random(waiting.size) * running[-1])
             proposed = np.stack(np.unravel_index(places, table.shape), axis=1)
-            at = rest[tuple(((left[waiting] - proposed) % shape).T)]
-            accepted = rng.random(waiting.size) * rest.max() < at
+            chances = others[tuple(((left[waiting] - proposed) % shape).T)]
+            accepted = rng.random(waiting.size) * others.max() < chances
             taken[waiting[accepted]] = proposed[accepted]
             waiting = waiting[~accepted]
             if not waiting.size:
                 return taken
         grid = np.meshgrid(*map(np.arange, table.shape), indexing="ij", sparse=True)
         totals, which = np.unique(left[waiting], axis=0, return_inverse=True)
-        for place, total in enumerate(totals):
-            rows = waiting[which.ravel() == place]
+        for number, total in enumerate(totals):
+            rows = waiting[which.ravel() == number]
             completed = tuple((t - g) % n for t, g, n in zip(total, grid, shape, strict=True))
-            weights = (table * rest[completed]).ravel()
+            weights = (table * others[completed]).ravel()
             places = rng.choice(weights.size, rows.size, p=weights / weights.sum())
             taken[rows] = np.stack(np.unravel_index(places, table.shape), axis=1)
         return taken

@@ -59,40 +59,44 @@ def shares_of_tables(
     level : float
         Between 0 and 1.
     """
-    found, noise = np.empty((4, *noisy.drawn.shape)), noisy.noise
+    shares, noise = np.empty((4, *noisy.drawn.shape)), noisy.noise
     served = prior.min() >= _SMALLEST and prior.sum() <= _LARGEST
     served &= prior.size * (2 * noise.reach(_DEPTH) + 2) <= _MOST_SUMS
-    known = served & (noisy.drawn.max(axis=1) <= _MOST * max(noise.scale / 2, 1))
-    known &= noisy.drawn.min(axis=1) >= -noise.reach(_IMPOSSIBLE)
-    if known.any():
-        some = noisy.chosen(known)
-        found[:, known], known[known] = _found(some, prior, level)
-    return found, known
+    is_known = served & (noisy.drawn.max(axis=1) <= _MOST * max(noise.scale / 2, 1))
+    is_known &= noisy.drawn.min(axis=1) >= -noise.reach(_IMPOSSIBLE)
+    if is_known.any():
+        some = noisy.chosen(is_known)
+        shares[:, is_known], is_known[is_known] = _shares_of_served(some, prior, level)
+    return shares, is_known
 
 
-def _found(noisy: DrawnCounts, prior: Floats, level: float) -> tuple[Floats, NDArray[np.bool_]]:
+def _shares_of_served(
+    noisy: DrawnCounts, prior: Floats, level: float
+) -> tuple[Floats, NDArray[np.bool_]]:
     """`shares_of_tables` of those that are served."""
     (tables, k), whole = noisy.drawn.shape, float(prior.sum())
-    values, place = np.unique(noisy.drawn, return_inverse=True)
-    own, place = _Rates.of(_counts_behind(noisy.noise, values)), place.reshape(tables, k)
+    values, row_of = np.unique(noisy.drawn, return_inverse=True)
+    rates, row_of = _Rates.of(_counts_behind(noisy.noise, values)), row_of.reshape(tables, k)
     if k == 2 and whole <= _WEAK:
         alpha, others = prior.tolist()
-        first, known = _shares(own, own, place[:, 0], place[:, 1], alpha, others, level)
+        first, is_known = _shares(rates, rates, row_of[:, 0], row_of[:, 1], alpha, others, level)
         mean, deviation, lower, upper = first
-        return np.stack([first, [1 - mean, deviation, 1 - upper, 1 - lower]], axis=2), known
-    found, known = np.empty((4, tables, k)), np.ones(tables, dtype=np.bool_)
-    rest = _Rates.of(_sums_behind(noisy, prior, known))
-    for at, alpha in enumerate(prior.tolist()):
-        beside = np.arange(at, tables * k, k)
-        found[..., at], sure = _shares(own, rest, place[:, at], beside, alpha, whole - alpha, level)
-        known &= sure
-    return found, known
+        return np.stack([first, [1 - mean, deviation, 1 - upper, 1 - lower]], axis=2), is_known
+    shares, is_known = np.empty((4, tables, k)), np.ones(tables, dtype=np.bool_)
+    rates_of_others = _Rates.of(_sums_behind(noisy, prior, is_known))
+    for category, alpha in enumerate(prior.tolist()):
+        beside = np.arange(category, tables * k, k)
+        shares[..., category], is_sure = _shares(
+            rates, rates_of_others, row_of[:, category], beside, alpha, whole - alpha, level
+        )
+        is_known &= is_sure
+    return shares, is_known
 
 
 @dataclass(frozen=True, eq=False)
 class _Rates:
-    """What is known of logarithms of Poisson rates, times the root of the rate: a row for each, on
-    a lattice of step `2^-level` from `start` on, with its points in `laws` from `begin` on.
+    """Laws of logarithms of Poisson rates, times the root of the rate: a row for each, on a
+    lattice of step `2^-level` from `start` on, with its points in `laws` from `begin` on.
     """
 
     level: Integers
@@ -116,16 +120,16 @@ class _Rates:
 
     def on_lattice(self, rows: Integers, level: int) -> tuple[Integers, Floats]:
         """Starts and masses of rows that have one level, on a lattice that is no finer."""
-        at = np.arange(self.points[rows].max())
-        inside = at < self.points[rows, None]
-        laws = np.where(inside, self.laws[np.where(inside, self.begin[rows, None] + at, 0)], 0.0)
+        steps = np.arange(self.points[rows].max())
+        inside = steps < self.points[rows, None]
+        laws = np.where(inside, self.laws[np.where(inside, self.begin[rows, None] + steps, 0)], 0.0)
         finer = 1 << int(self.level[rows[0]] - level)
         if finer == 1:
             return self.start[rows], laws
         first, offset = np.divmod(self.start[rows], finer)
-        points = (at.size + finer - 1) // finer + 1
+        points = (steps.size + finer - 1) // finer + 1
         whole = np.zeros((rows.size, points * finer))
-        np.put_along_axis(whole, offset[:, None] + at, laws, axis=1)
+        np.put_along_axis(whole, offset[:, None] + steps, laws, axis=1)
         parts = whole.reshape(rows.size, points, finer)
         masses = np.zeros((rows.size, points + 3))  # handed to the nearest four points
         for more, weight in enumerate(cubic(1 + np.arange(finer) / finer)):
@@ -197,20 +201,22 @@ def _counts_behind(noise: IntegerNoise, values: Integers) -> Iterator[Nodes]:
     last = np.searchsorted(edges, np.maximum(values, 0) + reach, side="right")
     cells = np.arange(int((last - first).max()) + 1)
     for rows in np.array_split(np.arange(values.size), values.size * cells.size // _BLOCK + 1):
-        drawn = values[rows, None]
+        noisy_counts = values[rows, None]
         starts = edges[np.minimum(first[rows, None] + cells, last[rows, None])]
-        kinks = [np.maximum(drawn - kink + more, 0) for kink in noise.kinks for more in (0, 1)]
+        kinks = [
+            np.maximum(noisy_counts - kink + more, 0) for kink in noise.kinks for more in (0, 1)
+        ]
         starts = np.sort(np.concatenate([starts, *kinks], axis=1), axis=1)
         size, middle = np.diff(starts), (starts[:, 1:] + starts[:, :-1] - 1) / 2
         away = np.sqrt(np.maximum(size**2 - 1, 0) / 12)
         x = np.maximum(np.concatenate([middle - away, middle + away], axis=1), 0.0)
         log_size = np.log(np.maximum(size, _TINY) / 2)
-        known = noise.log_mass(drawn - x) - special.gammaln(x + 1)
-        yield x, known + np.concatenate([log_size, log_size], axis=1)
+        log_weight = noise.log_mass(noisy_counts - x) - special.gammaln(x + 1)
+        yield x, log_weight + np.concatenate([log_size, log_size], axis=1)
 
 
-def _sums_behind(noisy: DrawnCounts, prior: Floats, known: NDArray[np.bool_]) -> Iterator[Nodes]:
-    """Records in all other categories, table by table and category by category; `known` becomes
+def _sums_behind(noisy: DrawnCounts, prior: Floats, is_known: NDArray[np.bool_]) -> Iterator[Nodes]:
+    """Records in all other categories, table by table and category by category; `is_known` becomes
     False for tables whose sums have lost their digits, or that the prior moves too far.
     """
     noise, k, whole = noisy.noise, prior.size, float(prior.sum())
@@ -218,14 +224,14 @@ def _sums_behind(noisy: DrawnCounts, prior: Floats, known: NDArray[np.bool_]) ->
     length = 2 * reach + 1
     lattice = fft.next_fast_len(k * length, real=True)
     width = typical_std(noise) * np.sqrt(k)
-    for rows in np.array_split(np.arange(known.size), known.size * k * lattice // _BLOCK + 1):
-        drawn = noisy.drawn[rows]
-        low = np.maximum(drawn - reach, 0)
+    for rows in np.array_split(np.arange(is_known.size), is_known.size * k * lattice // _BLOCK + 1):
+        noisy_counts = noisy.drawn[rows]
+        low = np.maximum(noisy_counts - reach, 0)
         x = low[..., None] + np.arange(length)
-        total = np.maximum(drawn.sum(axis=1) - k * typical_mean(noise), 0.0)
+        total = np.maximum(noisy_counts.sum(axis=1) - k * typical_mean(noise), 0.0)
         # With this tilt sums have their digits where the number of records is likely.
         tilt = -(whole - 1) / (total + 2 * width + whole / 2)
-        logs = noise.log_mass(drawn[..., None] - x) + tilt[:, None, None] * x
+        logs = noise.log_mass(noisy_counts[..., None] - x) + tilt[:, None, None] * x
         logs += special.gammaln(x + prior[:, None]) - special.gammaln(x + 1)
         logs -= logs.max(axis=2, keepdims=True)
         waves = np.moveaxis(fft.rfft(np.exp(logs), lattice), 1, 0)
@@ -243,7 +249,7 @@ def _sums_behind(noisy: DrawnCounts, prior: Floats, known: NDArray[np.bool_]) ->
         lost, p = np.exp(lost + orders - mass) * (numbers + 1), np.exp(log_p - mass)
         at_end = (sums[..., 1:] > 0) != (sums[..., :-1] > 0)
         lost = (np.minimum(lost[..., 1:], lost[..., :-1]) * at_end).max(axis=(0, 2)) > _LOST
-        known[rows] &= (np.abs((p[-1] * numbers[-1]).sum(axis=1) - total) < _FAR * width) & ~lost
+        is_known[rows] &= (np.abs((p[-1] * numbers[-1]).sum(axis=1) - total) < _FAR * width) & ~lost
         log_p -= log_p.max(axis=2, keepdims=True)
         yield _binned(*(x[:-1].swapaxes(0, 1).reshape(-1, lattice) for x in (numbers, logs, log_p)))
 
@@ -252,8 +258,8 @@ def _binned(numbers: Integers, logs: Floats, log_p: Floats) -> Nodes:
     """Two numbers for each cell of those that are probable, with its mean and variance."""
     edges = _edges(int(numbers.max()), float(numbers.max()))
     middles = np.maximum((edges[:-1] + edges[1:] - 1) / 2, 0.5)
-    row, at = np.nonzero(log_p > -_DEPTH)
-    seen, logs = numbers[row, at], logs[row, at]
+    row, column = np.nonzero(log_p > -_DEPTH)
+    seen, logs = numbers[row, column], logs[row, column]
     cell = np.searchsorted(edges, seen, side="right") - 1
     first = cell[np.searchsorted(row, np.arange(len(numbers)))]
     cells = int((cell - first[row]).max()) + 1
@@ -269,35 +275,35 @@ def _binned(numbers: Integers, logs: Floats, log_p: Floats) -> Nodes:
     middle = middles[np.minimum(first[:, None] + np.arange(cells), middles.size - 1)].ravel()
     x = np.maximum([middle + mean - deviation, middle + mean + deviation], 0.0)
     with np.errstate(divide="ignore"):
-        known = np.log(mass / 2) + np.repeat(top, cells) + middle - x * np.log(middle)
+        log_weight = np.log(mass / 2) + np.repeat(top, cells) + middle - x * np.log(middle)
     shape = 2, len(numbers), cells
     return np.concatenate([*x.reshape(shape)], axis=1), np.concatenate(
-        [*known.reshape(shape)], axis=1
+        [*log_weight.reshape(shape)], axis=1
     )
 
 
 def _shares(
-    own: _Rates,
-    rest: _Rates,
+    rates: _Rates,
+    rates_of_others: _Rates,
     first: Integers,
     second: Integers,
     alpha: float,
     others: float,
     level: float,
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Mean, deviation and ends of the share of a category, whose rates are `own[first]`, beside
-    others, whose are `rest[second]`, shape `(4, rows)`; and where they are known.
+    """Mean, deviation and ends of the share of a category, whose rates are `rates[first]`, beside
+    others, whose are `rates_of_others[second]`, shape `(4, rows)`; and where they are known.
     """
-    found, known = np.empty((4, first.size)), np.zeros(first.size, dtype=np.bool_)
-    levels = np.column_stack([own.level[first], rest.level[second]])
-    points = own.points[first], rest.points[second]
+    shares, is_known = np.empty((4, first.size)), np.zeros(first.size, dtype=np.bool_)
+    levels = np.column_stack([rates.level[first], rates_of_others.level[second]])
+    points = rates.points[first], rates_of_others.points[second]
     sizes = np.where(np.minimum(*points) > 0, sum(points), 0)
     for pair in np.unique(levels, axis=0):
         alike, level_of = np.flatnonzero((levels == pair).all(axis=1)), int(pair.min())
         for some in _blocks(sizes[alike]):
             rows = alike[some]
-            start, laws = own.on_lattice(first[rows], level_of)
-            begin, beside = rest.on_lattice(second[rows], level_of)
+            start, laws = rates.on_lattice(first[rows], level_of)
+            begin, beside = rates_of_others.on_lattice(second[rows], level_of)
             before, after = beside.shape[1], laws.shape[1]
             waves = fft.rfft(laws, lattice := fft.next_fast_len(before + after, real=True))
             waves *= np.conj(fft.rfft(beside, lattice))
@@ -308,10 +314,10 @@ def _shares(
             weights += (others - 0.5) * special.log_expit(-logits)
             masses = np.maximum(masses, 0.0) * np.exp(weights)
             masses /= np.maximum(masses.sum(axis=1, keepdims=True), _TINY)
-            found[:, rows] = _summary(masses, logits, level)
+            shares[:, rows] = _summary(masses, logits, level)
             ends = masses[:, [0, -1]].max(axis=1)
-            known[rows] = (masses.max(axis=1) < _PEAK) & (ends < _END)
-    return found, known
+            is_known[rows] = (masses.max(axis=1) < _PEAK) & (ends < _END)
+    return shares, is_known
 
 
 def _summary(masses: Floats, logits: Floats, level: float) -> Floats:
@@ -324,15 +330,15 @@ def _summary(masses: Floats, logits: Floats, level: float) -> Floats:
     between = (13 * (wide[:, 1:-2] + wide[:, 2:-1]) - wide[:, :-3] - wide[:, 3:]) / 24
     up_to = np.pad(np.cumsum(np.maximum(between, 0.0), axis=1), ((0, 0), (1, 0)))
     up_to /= up_to[:, -1:]
-    found = [mean, deviation]
+    results = [mean, deviation]
     for wanted in ((1 - level) / 2, (1 + level) / 2):
-        at = np.clip((up_to < wanted).sum(axis=1) - 1, 0, masses.shape[1] - 2)
-        low, high, rise, fall = (x[rows, at + i] for x in (up_to, masses) for i in (0, 1))
+        cell = np.clip((up_to < wanted).sum(axis=1) - 1, 0, masses.shape[1] - 2)
+        low, high, rise, fall = (x[rows, cell + i] for x in (up_to, masses) for i in (0, 1))
         third, second = 2 * (low - high) + rise + fall, 3 * (high - low) - 2 * rise - fall
-        part = (wanted - low) / np.maximum(high - low, _TINY)
+        fraction = (wanted - low) / np.maximum(high - low, _TINY)
         for _ in range(4):
-            off = ((third * part + second) * part + rise) * part + low - wanted
-            slope = np.maximum((3 * third * part + 2 * second) * part + rise, _TINY)
-            part = np.clip(part - off / slope, 0.0, 1.0)
-        found.append(special.expit(logits[rows, at] + part * (logits[:, 1] - logits[:, 0])))
-    return np.array(found)
+            off = ((third * fraction + second) * fraction + rise) * fraction + low - wanted
+            slope = np.maximum((3 * third * fraction + 2 * second) * fraction + rise, _TINY)
+            fraction = np.clip(fraction - off / slope, 0.0, 1.0)
+        results.append(special.expit(logits[rows, cell] + fraction * (logits[:, 1] - logits[:, 0])))
+    return np.array(results)

@@ -33,8 +33,8 @@ class NoisedCategories:
     @property
     def columns(self) -> list[NDArray[Any]]:
         """Arrays of shape `(k,)`: categories for which all of them agree are alike."""
-        known = [column for look in self.looks for column in (look.drawn, look.noised)]
-        return [*known, self.prior]
+        columns_of_looks = [column for look in self.looks for column in (look.drawn, look.noised)]
+        return [*columns_of_looks, self.prior]
 
     @property
     def kinks(self) -> list[Integers]:
@@ -81,8 +81,8 @@ class NoisedCategories:
 
     def _log_ratio(self, category: Integers, start: Integers, step: ArrayLike) -> Floats:
         """The logarithm of the ratio of the noise's probabilities at `start + step` and `start`."""
-        each = [share * look.log_ratio(start, step, category) for share, look in self.used]
-        return np.asarray(sum(each))
+        ratios = [share * look.log_ratio(start, step, category) for share, look in self.used]
+        return np.asarray(sum(ratios))
 
 
 def hardness(noise: IntegerNoise) -> float:

@@ -77,20 +77,22 @@ def widened(
     ValueError
         Where that takes too large a table.
     """
-    found = list(windows)
+    current = list(windows)
     while True:
-        check_entries(float(np.prod([last - first + 1.0 for first, last in found])))
-        peak, heights = _at_ends(data_sets, category, alpha, rates, found)
+        check_entries(float(np.prod([last - first + 1.0 for first, last in current])))
+        peak, heights = _at_ends(data_sets, category, alpha, rates, current)
         wider = [
             (
                 max(first - (last - first + 1), 0) if lower > -_LEAST else first,
-                min(last + (last - first + 1), each.highest) if upper > -_LEAST else last,
+                min(last + (last - first + 1), data_set.highest) if upper > -_LEAST else last,
             )
-            for each, (first, last), (lower, upper) in zip(data_sets, found, heights, strict=True)
+            for data_set, (first, last), (lower, upper) in zip(
+                data_sets, current, heights, strict=True
+            )
         ]
-        if wider == found:
-            return found, peak
-        found = wider
+        if wider == current:
+            return current, peak
+        current = wider
 
 
 def _at_ends(
@@ -106,12 +108,12 @@ def _at_ends(
     """
     points = max(int(_GRID ** (1 / len(data_sets))), 5)
     pairs = zip(data_sets, windows, strict=True)
-    axes = [_spread(each.middle(category), window, points) for each, window in pairs]
+    axes = [_spread(data_set.middle(category), window, points) for data_set, window in pairs]
     grid = np.meshgrid(*axes, indexing="ij", sparse=True)
     sums = sum(grid)
     log_weights = special.gammaln(alpha + sums)
-    for each, counts, rate in zip(data_sets, grid, rates.tolist(), strict=True):
-        log_weights = log_weights + each.log_weights(category, counts) + rate * counts
+    for data_set, counts, rate in zip(data_sets, grid, rates.tolist(), strict=True):
+        log_weights = log_weights + data_set.log_weights(category, counts) + rate * counts
     log_weights = log_weights - log_weights.max()
     heights = []
     for axis in range(len(axes)):
@@ -128,8 +130,8 @@ def _spread(middle: int, window: Window, points: int) -> Integers:
         return np.arange(first, last + 1)
     away = np.geomspace(1, last - first + 1, points // 4).astype(np.int64)
     even = np.linspace(first, last, points // 2).astype(np.int64)
-    every = np.unique(np.concatenate([even, middle + away, middle - away, [middle]]))
-    return every[(every >= first) & (every <= last)]
+    counts = np.unique(np.concatenate([even, middle + away, middle - away, [middle]]))
+    return counts[(counts >= first) & (counts <= last)]
 
 
 def counts_of(windows: Sequence[Window]) -> list[Integers]:
@@ -143,6 +145,6 @@ def table_of(
     """Logarithms of the weights of a category's counts, with an axis for each data set."""
     grid = np.meshgrid(*counts_of(windows), indexing="ij", sparse=True)
     log_table = special.gammaln(alpha + sum(grid))
-    for each, counts in zip(data_sets, grid, strict=True):
-        log_table = log_table + each.log_weights(category, counts)
+    for data_set, counts in zip(data_sets, grid, strict=True):
+        log_table = log_table + data_set.log_weights(category, counts)
     return np.asarray(log_table)

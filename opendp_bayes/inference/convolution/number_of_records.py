@@ -39,8 +39,8 @@ class OfPrior:
     records_prior: Any = None
 
     def __call__(self, sizes: Floats) -> Floats:
-        known = 0.0 if self.records_prior is None else _log_prior(self.records_prior, sizes)
-        return np.asarray(known - log_rising(sizes, self.concentration))
+        log_prior = 0.0 if self.records_prior is None else _log_prior(self.records_prior, sizes)
+        return np.asarray(log_prior - log_rising(sizes, self.concentration))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +85,8 @@ def private(categories: NoisedCategories, records_prior: Any) -> Total:
         quantiles = _quantiles(records_prior)
         seeds += [_graded(lowest, highest), np.clip(quantiles, lowest, highest).astype(np.int64)]
         seeds += [highest - seed + lowest for seed in seeds[1:2]]
-    every = np.unique(np.clip(np.concatenate(seeds), lowest, highest))
-    near = np.unique(np.clip(np.concatenate([every, every + 1]), lowest, highest))
+    numbers = np.unique(np.clip(np.concatenate(seeds), lowest, highest))
+    near = np.unique(np.clip(np.concatenate([numbers, numbers + 1]), lowest, highest))
     positive = near[log_weight(near.astype(np.float64)) > NOTHING / 2]
     if not positive.size:
         raise ValueError("records_prior: gives no number of records a probability above 0.")
@@ -96,8 +96,8 @@ def private(categories: NoisedCategories, records_prior: Any) -> Total:
             "records_prior: has gaps, numbers of probability 0 between others; give a distribution"
             " whose probabilities are positive between the ends of its support."
         )
-    every = np.unique(np.clip(every, lowest, highest))
-    return Total(lowest, highest, log_weight, every)
+    numbers = np.unique(np.clip(numbers, lowest, highest))
+    return Total(lowest, highest, log_weight, numbers)
 
 
 def _log_prior(records_prior: Any, sizes: Floats) -> Floats:
@@ -112,11 +112,11 @@ def _log_prior(records_prior: Any, sizes: Floats) -> Floats:
 
 def _quantiles(records_prior: Any) -> list[float]:
     """Those that scipy finds: its search fails at some levels of some laws."""
-    found = []
+    quantiles = []
     for level in _LEVELS:
         with suppress(RuntimeError):
-            found.append(float(records_prior.ppf(level)))
-    return found
+            quantiles.append(float(records_prior.ppf(level)))
+    return quantiles
 
 
 def _highest(categories: NoisedCategories, records_prior: Any) -> int:
@@ -128,8 +128,10 @@ def _highest(categories: NoisedCategories, records_prior: Any) -> int:
     highest = math.inf
     for look in categories.looks:
         if look.is_complete:
-            asked = float(np.maximum(look.drawn, 0).sum(dtype=np.float64))
-            highest = min(highest, 2 * asked + look.drawn.size * look.noise.reach(_UNLIKELY))
+            records_drawn = float(np.maximum(look.drawn, 0).sum(dtype=np.float64))
+            highest = min(
+                highest, 2 * records_drawn + look.drawn.size * look.noise.reach(_UNLIKELY)
+            )
     if records_prior is not None:
         least = float(records_prior.ppf(1e-4))
         if least > highest + _MOST_ABOVE:

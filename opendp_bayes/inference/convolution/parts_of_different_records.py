@@ -41,16 +41,18 @@ def of_public(data_sets: Sequence[NoisyDataSet], sizes: list[int], prior: Floats
     """The counts, given the numbers of records."""
     wanted, concentration = np.array(sizes, dtype=float), float(prior.sum())
     tilt = np.log(np.maximum(wanted, 1) / (wanted.sum() + concentration))
-    every = [[each.window(category) for each in data_sets] for category in range(prior.size)]
+    windows = [
+        [data_set.window(category) for data_set in data_sets] for category in range(prior.size)
+    ]
     logs: list[Floats] = [np.zeros(0)] * prior.size
-    known: list[list[Window]] = [[]] * prior.size
+    windows_before: list[list[Window]] = [[]] * prior.size
     for _ in range(_MOST_TILTS):
         for category, alpha in enumerate(prior.tolist()):
-            every[category], _ = widened(data_sets, category, alpha, tilt, every[category])
-            if every[category] != known[category]:
-                logs[category] = table_of(data_sets, category, alpha, every[category])
-                known[category] = every[category]
-        counts = [counts_of(row) for row in every]
+            windows[category], _ = widened(data_sets, category, alpha, tilt, windows[category])
+            if windows[category] != windows_before[category]:
+                logs[category] = table_of(data_sets, category, alpha, windows[category])
+                windows_before[category] = windows[category]
+        counts = [counts_of(row) for row in windows]
         mean, covariance = moments(counts, logs, tilt)
         off = (wanted - mean) / np.sqrt(np.maximum(np.diag(covariance), 1e-6))
         if np.all(np.abs(off) < _OFF):
@@ -73,32 +75,32 @@ def of_private(
     """Parts of given shares p of the first release in all records, which are independent of each
     other: `n_1! n_2! / (n + 1)!` is the integral of `p^n_1 (1 - p)^n_2` over p.
     """
-    guesses = [float(np.maximum(each.noisy.drawn, 0).sum()) + 1 for each in (first, second)]
+    guesses = [float(np.maximum(data_set.noisy.drawn, 0).sum()) + 1 for data_set in (first, second)]
     start = np.log(guesses[0] / guesses[1])
-    reach = sum(float(each.noisy.noise.reach(_FAR)) for each in (first, second))
+    reach = sum(float(data_set.noisy.noise.reach(_FAR)) for data_set in (first, second))
     parts: list[Convolved] = []
     heights: list[float] = []
     # The narrowest that the share can be, given the largest number of records.
     step = _STEP * 2 / np.sqrt(sum(guesses) + reach * np.sqrt(prior.size) + 4)
 
-    def at(place: int) -> float:
-        logit = start + step * place
+    def at(number: int) -> float:
+        logit = start + step * number
         logs = -np.logaddexp(0, [-logit, logit])
         new = _Shared((first, second), prior, logs).parts()
-        more = [part.log_evidence + float(logs.sum()) for part in new]
+        more = [convolved.log_evidence + float(logs.sum()) for convolved in new]
         parts.extend(new)
         heights.extend(more)
         return float(special.logsumexp(more))
 
     best = at(0)
     for direction in (-1, 1):
-        place, height = direction, np.inf
-        while height > best - _FAR and abs(place) < _MOST_POINTS:
-            height = at(place)
-            best, place = max(best, height), place + direction
+        number, height = direction, np.inf
+        while height > best - _FAR and abs(number) < _MOST_POINTS:
+            height = at(number)
+            best, number = max(best, height), number + direction
     weights = np.array(heights)
-    kept = np.flatnonzero(weights > weights.max() - _FAR)
-    return [parts[place] for place in kept.tolist()], special.softmax(weights[kept])
+    probable = np.flatnonzero(weights > weights.max() - _FAR)
+    return [parts[number] for number in probable.tolist()], special.softmax(weights[probable])
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,29 +123,33 @@ class _Shared:
         parts = [self._tilted(None)]
         best = parts[0].log_evidence
         for upwards in (False, True):
-            part = parts[0]
-            while (found := self._beside(part, upwards, best)) is not None:
-                parts.append(part := found)
-                best = max(best, part.log_evidence)
+            current = parts[0]
+            while (beside := self._beside(current, upwards, best)) is not None:
+                parts.append(current := beside)
+                best = max(best, current.log_evidence)
         return parts
 
-    def _beside(self, part: Convolved, upwards: bool, best: float) -> Convolved | None:
+    def _beside(self, current: Convolved, upwards: bool, best: float) -> Convolved | None:
         """Numbers of records that the tilt of a part does not serve, above or below it; None where
         they do not matter, or no tilt serves them better.
         """
-        end = part.served[upwards]
-        if part.log_weight_of(end) < best - _FAR or end == 0 or (upwards and part.tilt[0] >= 0):
+        end = current.served[upwards]
+        if (
+            current.log_weight_of(end) < best - _FAR
+            or end == 0
+            or (upwards and current.tilt[0] >= 0)
+        ):
             return None
-        away = _BEYOND * float(part.deviations[0])
+        away = _BEYOND * float(current.deviations[0])
         for turn in range(_MOST_TRIES):
             share = 0.5**turn
             goal = end + away * share if upwards else end - min(away, end) * share
-            found = self._tilted(goal)
-            least, most = found.served
+            tilted = self._tilted(goal)
+            least, most = tilted.served
             if upwards and least <= end + 1 and most > end:
-                return found.between(end + 1, np.inf)
+                return tilted.between(end + 1, np.inf)
             if not upwards and most >= end - 1 and least < end:
-                return found.between(0, end - 1)
+                return tilted.between(0, end - 1)
         return None
 
     def _tilted(self, goal: float | None) -> Convolved:
@@ -151,23 +157,29 @@ class _Shared:
         a goal where its weight has the slope of the tilt.
         """
         prior = list(enumerate(self.prior.tolist()))
-        windows = [[each.window(place) for each in self.data_sets] for place, _ in prior]
-        guess = sum(each.middle(place) for place, _ in prior for each in self.data_sets)
+        windows = [
+            [data_set.window(category) for data_set in self.data_sets] for category, _ in prior
+        ]
+        guess = sum(
+            data_set.middle(category) for category, _ in prior for data_set in self.data_sets
+        )
         tilt = np.minimum([self._slope(guess)], 0.0)
-        known: list[list[Window]] = []
+        windows_before: list[list[Window]] = []
         counts: list[list[Integers]] = []
         logs: list[Floats] = []
         while True:
-            found = [
-                widened(self.data_sets, place, alpha, self.log_shares + tilt, windows[place])
-                for place, alpha in prior
+            widened_windows = [
+                widened(self.data_sets, category, alpha, self.log_shares + tilt, windows[category])
+                for category, alpha in prior
             ]
-            windows = [row for row, _ in found]
-            if windows == known:
+            windows = [row for row, _ in widened_windows]
+            if windows == windows_before:
                 return Convolved(counts, logs, tilt, float(self.prior.sum()), self._log_weight)
-            known, counts, logs = windows, [], []
-            for place, alpha in prior:
-                sums, log_table = self._table(place, alpha, windows[place], found[place][1], tilt)
+            windows_before, counts, logs = windows, [], []
+            for category, alpha in prior:
+                sums, log_table = self._table(
+                    category, alpha, windows[category], widened_windows[category][1], tilt
+                )
                 counts.append([sums])
                 logs.append(log_table)
             tilt = np.array([self._solved(counts, logs, goal)])
@@ -176,17 +188,17 @@ class _Shared:
         self, category: int, alpha: float, windows: list[Window], peak: float, tilt: Floats
     ) -> tuple[Integers, Floats]:
         """The sums of a category's counts, and the logarithms of their weights."""
-        one, two = counts_of(windows)
-        sides = zip(self.data_sets, self.log_shares, (one, two), strict=True)
+        first_counts, second_counts = counts_of(windows)
+        sides = zip(self.data_sets, self.log_shares, (first_counts, second_counts), strict=True)
         left, right = (
-            each.log_weights(category, counts) + own_rate * counts
-            for each, own_rate, counts in sides
+            data_set.log_weights(category, counts) + log_share * counts
+            for data_set, log_share, counts in sides
         )
         # What is far from the peak has a slope of its own, and next to nothing may be a peak.
         weights = log_convolved(
             left, right, float(special.digamma(max(alpha + peak, 1.0)) + tilt[0])
         )
-        sums = one[0] + two[0] + np.arange(weights.size)
+        sums = first_counts[0] + second_counts[0] + np.arange(weights.size)
         return sums, weights + special.gammaln(alpha + sums)
 
     def _solved(
@@ -226,29 +238,30 @@ def log_convolved(left: Floats, right: Floats, rate: float) -> Floats:
     Floats hold the sums that a factor `exp(rate s)` puts near the largest of them. From the ends of
     these on, the factor is taken that makes the sums level there, until all are known.
     """
-    known = np.full(left.size + right.size - 1, -np.inf)
+    log_sums = np.full(left.size + right.size - 1, -np.inf)
 
     def convolve(rate: float) -> tuple[int, int]:
         """Learn some sums, and return the first and the last of all that are known."""
-        one, two = (side + rate * np.arange(side.size) for side in (left, right))
-        one_top, two_top = one.max(), two.max()
+        left_terms, right_terms = (side + rate * np.arange(side.size) for side in (left, right))
+        left_top, right_top = left_terms.max(), right_terms.max()
         first, second = (
-            np.where(side > _LOWEST, np.exp(side), 0.0) for side in (one - one_top, two - two_top)
+            np.where(side > _LOWEST, np.exp(side), 0.0)
+            for side in (left_terms - left_top, right_terms - right_top)
         )
-        found = np.convolve(first, second)
-        held = np.flatnonzero(found > _HELD)
-        logs = np.log(found[held]) + one_top + two_top - rate * held
-        known[held] = np.maximum(known[held], logs)
-        below, above = np.flatnonzero(known > -np.inf)[[0, -1]].tolist()
+        sums = np.convolve(first, second)
+        held = np.flatnonzero(sums > _HELD)
+        logs = np.log(sums[held]) + left_top + right_top - rate * held
+        log_sums[held] = np.maximum(log_sums[held], logs)
+        below, above = np.flatnonzero(log_sums > -np.inf)[[0, -1]].tolist()
         return below, above
 
     ends = convolve(rate)
-    if ends[0] == ends[1] and known.size > 1:  # the first slope of a concave side is its largest
+    if ends[0] == ends[1] and log_sums.size > 1:  # the first slope of a concave side is its largest
         ends = convolve(-float(max(np.diff(side).max(initial=-np.inf) for side in (left, right))))
-    for side, outermost in enumerate((0, known.size - 1)):
+    for side, outermost in enumerate((0, log_sums.size - 1)):
         end = None
         while end != ends[side] != outermost:
             end = ends[side]
             below = min(end, ends[1] - 1)
-            ends = convolve(float(known[below] - known[below + 1]))
-    return known
+            ends = convolve(float(log_sums[below] - log_sums[below + 1]))
+    return log_sums

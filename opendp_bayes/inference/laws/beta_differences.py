@@ -50,9 +50,9 @@ class BetaDifferences:
         values = np.asarray(values, dtype=np.float64)
         values = np.broadcast_to(values, (*values.shape[:-1], self.first.m))
         flat = values.reshape(-1, self.first.m)
-        every = np.arange(self.first.m)
-        found = np.array([self._cdf(row, every)[0] for row in flat]).reshape(values.shape)
-        return np.where(np.isnan(values), np.nan, found)
+        all_laws = np.arange(self.first.m)
+        below = np.array([self._cdf(row, all_laws)[0] for row in flat]).reshape(values.shape)
+        return np.where(np.isnan(values), np.nan, below)
 
     def quantile(self, probability: float) -> Floats:
         """Inverse of `cdf` at one probability, shape `(m,)`."""
@@ -74,25 +74,29 @@ class BetaDifferences:
     @cached_property
     def _sides(self) -> tuple[Floats, "_Tables", "_Tables"]:
         """Sign, narrower and wider side: 1 where the second is narrower."""
-        one, two = _Tables.of(self.first), _Tables.of(self.second)
-        wider = one.spread >= two.spread
-        return np.where(wider, 1.0, -1.0), two.or_else(one, wider), one.or_else(two, wider)
+        first, second = _Tables.of(self.first), _Tables.of(self.second)
+        wider = first.spread >= second.spread
+        return (
+            np.where(wider, 1.0, -1.0),
+            second.or_else(first, wider),
+            first.or_else(second, wider),
+        )
 
     def _cdf(self, values: Floats, laws: Integers) -> tuple[Floats, Floats]:
         """At one value for each of some laws, and the derivative."""
         sign, narrow, wide = self._sides
         logits, weights = narrow.logits[:, laws], narrow.nodes[:, laws]
         shift = sign[laws] * values
-        place = logistic(logits) + shift
-        inside = (shift == 0) | ((place > 0) & (place < 1))
+        moved = logistic(logits) + shift
+        inside = (shift == 0) | ((moved > 0) & (moved < 1))
         with np.errstate(all="ignore"):
-            there = np.where(shift == 0, logits, special.logit(place))
+            there = np.where(shift == 0, logits, special.logit(moved))
             below, density = wide.read(np.where(inside, there, 0.0), laws)
-            density = np.where(inside, density / np.maximum(place * (1 - place), 1e-300), 0.0)
-        below = np.where(inside, below, place >= 1)
-        found = np.sum(weights * below, axis=0)
+            density = np.where(inside, density / np.maximum(moved * (1 - moved), 1e-300), 0.0)
+        below = np.where(inside, below, moved >= 1)
+        total = np.sum(weights * below, axis=0)
         slope = np.sum(weights * density, axis=0)
-        return np.clip(np.where(sign[laws] > 0, found, 1 - found), 0.0, 1.0), slope
+        return np.clip(np.where(sign[laws] > 0, total, 1 - total), 0.0, 1.0), slope
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,12 +115,12 @@ class _Tables:
         density, bend = np.empty(logits.shape), np.empty(logits.shape)
         parts, log_beta = Segments(mixtures.start), special.betaln(mixtures.a, mixtures.b)
         total = mixtures.a + mixtures.b
-        for row, (place, value) in enumerate(zip(logits, logistic(logits), strict=True)):
-            log_value, log_rest = -np.logaddexp(0, -place), -np.logaddexp(0, place)
+        for row, (points, value) in enumerate(zip(logits, logistic(logits), strict=True)):
+            log_value, log_rest = -np.logaddexp(0, -points), -np.logaddexp(0, points)
             log_each = mixtures.a * log_value[parts.owner] + mixtures.b * log_rest[parts.owner]
-            each = mixtures.weights * np.exp(log_each - log_beta)
-            density[row] = parts.sums(each)
-            bend[row] = parts.sums(each * (mixtures.a - total * value[parts.owner]))
+            terms = mixtures.weights * np.exp(log_each - log_beta)
+            density[row] = parts.sums(terms)
+            bend[row] = parts.sums(terms * (mixtures.a - total * value[parts.owner]))
         # A density is a cubic from one point to the next.
         length, fall = np.diff(logits, axis=0), -np.diff(bend, axis=0)
         middle = np.maximum((density[1:] + density[:-1]) / 2 + length / 8 * fall, 0.0)
@@ -131,8 +135,8 @@ class _Tables:
     def or_else(self, other: "_Tables", chosen: NDArray[np.bool_]) -> "_Tables":
         """The chosen laws of these, and the rest of others."""
         names = ("logits", "density", "below")
-        pairs = [(getattr(self, name), getattr(other, name)) for name in names]
-        return _Tables(*(np.where(chosen, own, theirs) for own, theirs in pairs))
+        pairs = [(getattr(self, field), getattr(other, field)) for field in names]
+        return _Tables(*(np.where(chosen, here, theirs) for here, theirs in pairs))
 
     @property
     def spread(self) -> Floats:
@@ -156,17 +160,17 @@ class _Tables:
         """Cumulative probabilities and densities at logits of shape `(points, laws)`."""
         below, density = np.empty(logits.shape), np.empty(logits.shape)
         for column, law in enumerate(laws.tolist()):
-            own, at = self.logits[:, law], logits[:, column]
-            below[:, column] = np.interp(at, own, self.below[:, law])
-            density[:, column] = np.interp(at, own, self.density[:, law])
+            grid, column_logits = self.logits[:, law], logits[:, column]
+            below[:, column] = np.interp(column_logits, grid, self.below[:, law])
+            density[:, column] = np.interp(column_logits, grid, self.density[:, law])
         return below, density
 
 
 def _alternating(values: Floats, middles: Floats) -> Floats:
     """Rows with others between them."""
-    found = np.empty((len(values) + len(middles), values.shape[1]))
-    found[::2], found[1::2] = values, middles
-    return found
+    merged = np.empty((len(values) + len(middles), values.shape[1]))
+    merged[::2], merged[1::2] = values, middles
+    return merged
 
 
 def _points(mixtures: BetaMixtures) -> Floats:
@@ -195,5 +199,7 @@ def _distances(a: Floats, b: Floats) -> Floats:
     """Distances below the mode of a logit, of law `Beta(a, b)`, at which its density has fallen by
     `_FALLEN` in logarithms; shape `(c, falls)`. The logit is the log-ratio of two gammas.
     """
-    own, other = _FALLEN / a[:, None], _FALLEN / b[:, None]
-    return np.hypot(own + np.sqrt(2 * own), np.log1p(other + np.sqrt(2 * other)))
+    first_reach, second_reach = _FALLEN / a[:, None], _FALLEN / b[:, None]
+    return np.hypot(
+        first_reach + np.sqrt(2 * first_reach), np.log1p(second_reach + np.sqrt(2 * second_reach))
+    )

@@ -49,10 +49,10 @@ def graded_edges(last: int, around: Iterable[int]) -> Integers:
 @lru_cache(maxsize=16)
 def _steps(reach: int) -> Integers:
     """Distances at which cells end: every whole number at first, then further and further apart."""
-    places, place = list(range(min(reach, _GROWTH) + 1)), _GROWTH
-    while place < reach:
-        place += max(place // _GROWTH, 1)
-        places.append(place)
+    places, end = list(range(min(reach, _GROWTH) + 1)), _GROWTH
+    while end < reach:
+        end += max(end // _GROWTH, 1)
+        places.append(end)
     return np.array(places, dtype=np.int64)
 
 
@@ -69,8 +69,8 @@ class Cells:
     @classmethod
     def joined(cls, parts: "Sequence[Cells]") -> "Cells":
         """All cells of several, one after the other."""
-        every = [(part.category, part.first, part.last) for part in parts]
-        return cls(*map(np.concatenate, zip(*every, strict=True)))
+        columns = [(cells.category, cells.first, cells.last) for cells in parts]
+        return cls(*map(np.concatenate, zip(*columns, strict=True)))
 
     @cached_property
     def length(self) -> Integers:
@@ -122,16 +122,16 @@ class Cells:
         used = self.used
         values = np.full(used.shape, -np.inf)
         category = np.broadcast_to(self.category[:, None], used.shape)
-        found = log_weight(category[used], self.nodes[used])
-        values[used] = found + np.log(self.node_weights[used])
+        log_values = log_weight(category[used], self.nodes[used])
+        values[used] = log_values + np.log(self.node_weights[used])
         return values
 
     def log_sums(self, log_masses: Floats) -> Floats:
         """The logarithm of the sum of the masses of each category's cells."""
         parts = Segments.of(self.category)
         largest = parts.largest(log_masses.max(axis=1))
-        each = np.exp(log_masses - largest[parts.owner, None])
-        return largest + np.log(parts.sums(each.sum(axis=1)))
+        masses = np.exp(log_masses - largest[parts.owner, None])
+        return largest + np.log(parts.sums(masses.sum(axis=1)))
 
     def where(self, chosen: Integers | NDArray[np.bool_] | slice) -> "Cells":
         """Some of the cells."""
@@ -154,9 +154,9 @@ class Cells:
         """Every cell cut evenly into so many pieces, at most one for each count."""
         pieces = np.clip(pieces, 1, self.length)
         cell = np.repeat(np.arange(pieces.size), pieces)
-        place = np.arange(cell.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        position = np.arange(cell.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         # The quotient and the remainder apart: their product could leave the machine's integers.
-        each, more = np.divmod(self.length, pieces)
-        first = self.first[cell] + place * each[cell] + np.minimum(place, more[cell])
-        last = first + each[cell] - 1 + (place < more[cell])
+        length, more = np.divmod(self.length, pieces)
+        first = self.first[cell] + position * length[cell] + np.minimum(position, more[cell])
+        last = first + length[cell] - 1 + (position < more[cell])
         return Cells(self.category[cell], first, last)

@@ -47,8 +47,8 @@ class CountLaws:
         """The laws of the columns of weighted rows of counts, shape `(m, k)`."""
         laws = []
         for column in rows.T:
-            counts, place = np.unique(column, return_inverse=True)
-            shares = np.bincount(place, weights)
+            counts, count_of = np.unique(column, return_inverse=True)
+            shares = np.bincount(count_of, weights)
             counts, shares = counts[shares > 0], shares[shares > 0] / shares.sum()
             laws.append(cls.of_numbers(np.zeros_like(counts), counts, shares))
         return cls.joined(laws)
@@ -69,9 +69,9 @@ class CountLaws:
 
     def chosen(self, laws: Integers) -> "CountLaws":
         """Some of the laws, which may repeat."""
-        parts, place = self._parts.chosen(laws)
-        cells = Cells(parts.owner, self.cells.first[place], self.cells.last[place])
-        return CountLaws(cells, self.masses[place])
+        parts, entries = self._parts.chosen(laws)
+        cells = Cells(parts.owner, self.cells.first[entries], self.cells.last[entries])
+        return CountLaws(cells, self.masses[entries])
 
     @cached_property
     def _parts(self) -> Segments:
@@ -175,15 +175,15 @@ def _risen(slope: Floats, share: Floats) -> Floats:
     safe = np.where(steep, slope, 1.0)
     # Mirrored where the slope is positive, so that nothing overflows.
     falling = -np.abs(safe)
-    place = np.where(slope > 0, 1 - share, share)
-    part = np.expm1(falling * place) / np.expm1(falling)
-    return np.where(steep, np.where(slope > 0, 1 - part, part), share)
+    position = np.where(slope > 0, 1 - share, share)
+    risen = np.expm1(falling * position) / np.expm1(falling)
+    return np.where(steep, np.where(slope > 0, 1 - risen, risen), share)
 
 
-def _place(slope: Floats, part: Floats) -> Floats:
+def _place(slope: Floats, risen: Floats) -> Floats:
     """Inverse of `_risen`."""
     steep = np.abs(slope) > 1e-9
     falling = -np.abs(np.where(steep, slope, 1.0))
-    mirrored = np.where(slope > 0, 1 - part, part)
-    place = np.log1p(mirrored * np.expm1(falling)) / falling
-    return np.where(steep, np.where(slope > 0, 1 - place, place), part)
+    mirrored = np.where(slope > 0, 1 - risen, risen)
+    position = np.log1p(mirrored * np.expm1(falling)) / falling
+    return np.where(steep, np.where(slope > 0, 1 - position, position), risen)

@@ -30,11 +30,11 @@ def log_rising(counts: ArrayLike, alpha: ArrayLike) -> Floats:
     large = np.maximum(x, _STIRLING)  # keeps the unused branch finite
     upper, lower = large + a, large + 1
     # The difference of two series of Stirling, its large terms taken together.
-    found = (large + 0.5) * np.log1p((a - 1) / lower) + (a - 1) * (np.log(upper) - 1)
-    found = np.asarray(found + stirling_correction(upper) - stirling_correction(lower))
+    logs = (large + 0.5) * np.log1p((a - 1) / lower) + (a - 1) * (np.log(upper) - 1)
+    logs = np.asarray(logs + stirling_correction(upper) - stirling_correction(lower))
     if np.any(small):
-        found[small] = special.gammaln(x[small] + a[small]) - special.gammaln(x[small] + 1)
-    return found
+        logs[small] = special.gammaln(x[small] + a[small]) - special.gammaln(x[small] + 1)
+    return logs
 
 
 def log_rising_factorial(a: Floats, counts: Integers) -> Floats:
@@ -69,15 +69,15 @@ def dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
     """A draw from the Dirichlet distribution of each row, shape `(draws, k)`, also for
     concentrations that underflow a gamma variate.
     """
-    found = rng.standard_gamma(concentration + 1)
-    np.log(found, out=found)  # in place, for there may be many draws of many categories
+    shares = rng.standard_gamma(concentration + 1)
+    np.log(shares, out=shares)  # in place, for there may be many draws of many categories
     smaller = rng.standard_exponential(concentration.shape)
     smaller /= concentration
-    found -= smaller
-    found -= found.max(axis=1, keepdims=True)
-    np.exp(found, out=found)
-    found /= found.sum(axis=1, keepdims=True)
-    return found
+    shares -= smaller
+    shares -= shares.max(axis=1, keepdims=True)
+    np.exp(shares, out=shares)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
 
 
 def one_of(log_weight: Floats, rng: np.random.Generator) -> Integers:
@@ -94,8 +94,8 @@ def picked(masses: Floats, row: Integers, level: Floats) -> Integers:
     up_to = np.cumsum(masses, axis=1)
     up_to /= up_to[:, -1:].copy()
     up_to += np.arange(len(masses))[:, None]
-    place = np.searchsorted(up_to.reshape(-1), level + row, side="right")
-    return np.asarray(np.clip(place - row * masses.shape[1], 0, masses.shape[1] - 1))
+    entry = np.searchsorted(up_to.reshape(-1), level + row, side="right")
+    return np.asarray(np.clip(entry - row * masses.shape[1], 0, masses.shape[1] - 1))
 
 
 def dirichlet_multinomial(

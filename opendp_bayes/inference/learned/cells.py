@@ -60,7 +60,7 @@ _SPREAD = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """What was drawn given the states of chains.
+    """Counts and intensities drawn given the states of chains.
 
     `counts` and the Gamma law of each cell's intensity, its `mean` and its `scale`, have shape
     `(chains, k)`; the share of `empty` cells and the `spread` of the others' ln γ `(chains,)`; the
@@ -106,16 +106,16 @@ class Cells(IntensityLaw):
             middle = 1 + round((table.origin() - _LOWEST) / STEP)
             self._places = np.clip(middle + far, 1, points.means.size)
             mean, noise = np.maximum(table.start(), 1.0), 2 * table.scale**2
-            known = 1 / (_SPREAD + 1 / mean + noise / mean**2)
-            self._effects = Effects(self.margins, known, table.start(), table.scale)
+            information = 1 / (_SPREAD + 1 / mean + noise / mean**2)
+            self._effects = Effects(self.margins, information, table.start(), table.scale)
             self.start = self._effects.start
         like, number = self._seen()
         super().__init__(like, number, np.ones(self._gammas + 1), alone=1)
 
     def _find_nodes(self, table: NoisedTable) -> None:
-        look = min(table.looks, key=lambda each: each.noise.scale)
-        drawn = np.array([*(look.drawn for look in table.looks), ~look.noised])
-        _, cells, kind = np.unique(drawn, axis=1, return_index=True, return_inverse=True)
+        look = min(table.looks, key=lambda look: look.noise.scale)
+        columns = np.array([*(look.drawn for look in table.looks), ~look.noised])
+        _, cells, kind = np.unique(columns, axis=1, return_index=True, return_inverse=True)
         self.kind: Integers = kind.reshape(-1)
         start = np.clip(look.drawn, 0, self._largest)
         nodes, first, last, log_number = nodes_of(look, start, _DEPTH, self._largest)
@@ -128,11 +128,11 @@ class Cells(IntensityLaw):
         self._log_number = log_number[cells]
         log_mass = table.log_noise(self.nodes[None], cells)[0] + self._taken + self._log_number
         self.log_mass = log_mass - log_mass.max(axis=1, keepdims=True)
-        place = _class_of(self.nodes)
-        self.below = place.astype(np.int64)
-        self.part = place - self.below
+        class_of_node = _class_of(self.nodes)
+        self.below = class_of_node.astype(np.int64)
+        self.part = class_of_node - self.below
         order = np.argsort(np.where(look.noised, look.drawn, self._largest + 1), kind="stable")
-        self._last, self._parts = order[-1], [order[at:-1:_PARTS] for at in range(_PARTS)]
+        self._last, self._parts = order[-1], [order[offset:-1:_PARTS] for offset in range(_PARTS)]
 
     def _seen(self) -> tuple[Floats, Floats]:
         """Tabulate the probabilities of what was drawn, up to a factor of each kind; those of the
@@ -141,8 +141,8 @@ class Cells(IntensityLaw):
         mass = np.exp(self.log_mass)
         shares = np.zeros((len(mass), self._pmf.shape[1]))
         rows = np.arange(len(mass))[:, None]
-        for step, part in ((0, 1 - self.part), (1, self.part)):
-            np.add.at(shares, (rows, self.below + step), mass * part)
+        for step, share in ((0, 1 - self.part), (1, self.part)):
+            np.add.at(shares, (rows, self.below + step), mass * share)
         like = shares @ self._pmf.T
         like /= like.max(axis=1, keepdims=True)
         self._empty = like[:, 0]
@@ -168,9 +168,9 @@ class Cells(IntensityLaw):
         """The nearest location of each cell in steps, shape `(chains, k)`, and the part that the
         one before, this, and the next have, with the derivatives, shape `(3, chains, k)`.
         """
-        place = np.clip(self._effects.locations(u) / STEP, -_REACH, _REACH)
-        near = np.rint(place)
-        f = place - near
+        location = np.clip(self._effects.locations(u) / STEP, -_REACH, _REACH)
+        near = np.rint(location)
+        f = location - near
         taps = np.stack([(0.5 - f) ** 2 / 2, 0.75 - f**2, (0.5 + f) ** 2 / 2])
         return near.astype(np.int64), taps, np.stack([f - 0.5, -2 * f, f + 0.5])
 
@@ -181,31 +181,31 @@ class Cells(IntensityLaw):
         chains, gammas = np.arange(len(a))[:, None], self._gammas
         lowest, number = near.min() - 1, np.ptp(near) + 3
         start = self._origin + lowest
-        drawn = self._drawn[:, start : start + gammas + number - 1]
+        window = self._drawn[:, start : start + gammas + number - 1]
         padded = np.pad(a[:, 1:].astype(np.float32), ((0, 0), (number - 1, number - 1)))
         turned = np.lib.stride_tricks.sliding_window_view(padded, number, axis=1)[:, :, ::-1]
-        table = drawn @ np.moveaxis(turned, 1, 0).reshape(drawn.shape[1], -1)
-        at = self.kind * table.shape[1] + chains * number + near - lowest
-        at = at + np.array([-1, 0, 1])[:, None, None]
-        return np.take(table, at), at, drawn, int(number)
+        table = window @ np.moveaxis(turned, 1, 0).reshape(window.shape[1], -1)
+        entries = self.kind * table.shape[1] + chains * number + near - lowest
+        entries = entries + np.array([-1, 0, 1])[:, None, None]
+        return np.take(table, entries), entries, window, int(number)
 
     def likelihood(self, a: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:
         if not u.shape[-1]:
             return super().likelihood(a, u)
         near, taps, steep = self._near(u)
-        found, at, drawn, number = self._at_locations(a, near)
+        values_at, entries, window, number = self._at_locations(a, near)
         empty = self._empty[self.kind]
-        seen = (taps * found).sum(axis=0) + a[:, :1] * empty + _TINY
+        seen = (taps * values_at).sum(axis=0) + a[:, :1] * empty + _TINY
         shape = len(self._drawn), len(a) * number
-        pulled = np.bincount(at.ravel(), (taps / seen).ravel(), math.prod(shape))
-        pulled = pulled.reshape(shape).T.astype(np.float32) @ drawn
+        pulled = np.bincount(entries.ravel(), (taps / seen).ravel(), math.prod(shape))
+        pulled = pulled.reshape(shape).T.astype(np.float32) @ window
         # Sums of what is as far along the lattice from each location.
         step, far = pulled.strides[1], pulled.strides[0]
         along = np.lib.stride_tricks.as_strided(
             pulled, (len(a), number, self._gammas), (number * far, far + step, step)
         ).sum(axis=1)
         slope = 1 - np.column_stack([(empty / seen).sum(axis=1), along])
-        loss, of_others = self._effects.loss(u, -(steep * found).sum(axis=0) / seen / STEP)
+        loss, of_others = self._effects.loss(u, -(steep * values_at).sum(axis=0) / seen / STEP)
         return loss + a.sum(axis=1) - np.log(seen).sum(axis=1), slope, of_others
 
     def begin_at(self, chains: HamiltonianChains, rng: np.random.Generator) -> None:
@@ -229,23 +229,23 @@ class Cells(IntensityLaw):
         location = np.full((len(a), self.kind.size), self._origin)
         if self.margins:
             near, taps, _ = self._near(chains.others)
-            found = self._at_locations(a, near)[0]
-            log_p = np.log(taps * (found + a[:, :1] * self._empty[self.kind]) + _TINY)
+            values_at = self._at_locations(a, near)[0]
+            log_p = np.log(taps * (values_at + a[:, :1] * self._empty[self.kind]) + _TINY)
             location = location + near - 1 + one_of(np.moveaxis(log_p, 0, -1), rng)
         # Each time another part of the law, which makes every draw one from the whole law.
         parts = (np.arange(times) + rng.integers(times, size=(*location.shape, 1))) % times
         levels = (parts + rng.random(parts.shape)) / times
-        row, (of, kind, start) = _rows(chain, self.kind, location)
+        row, (chain_of, kind, start) = _rows(chain, self.kind, location)
         masses = np.column_stack(
-            [a[of, 0] * self._empty[kind], a[of, 1:] * self._windows[kind, start]]
+            [a[chain_of, 0] * self._empty[kind], a[chain_of, 1:] * self._windows[kind, start]]
         )
         gamma = picked(masses, row[..., None], levels)
         point = np.where(gamma > 0, self._places[location[..., None] + gamma - 1], 0)
-        row, (kind, of) = _rows(self.kind[:, None], point)
-        node = picked(self._count_laws(kind, of), row, rng.random(row.shape))
-        at = self.kind[:, None], node
-        counts = rng.integers(self.first[at], self.last[at] + 1)
-        every, log_weight = counts, np.zeros(len(a))
+        row, (kind, point_of) = _rows(self.kind[:, None], point)
+        node = picked(self._count_laws(kind, point_of), row, rng.random(row.shape))
+        entries = self.kind[:, None], node
+        counts = rng.integers(self.first[entries], self.last[entries] + 1)
+        all_counts, log_weight = counts, np.zeros(len(a))
         if self.size is None:
             counts, point = counts[..., 0], point[..., 0]
         else:
@@ -260,14 +260,14 @@ class Cells(IntensityLaw):
             np.exp(self._effects.log_tau(chains.others)) if self.margins else np.empty((len(a), 0)),
             log_weight,
         )
-        return draw, every
+        return draw, all_counts
 
     def _count_laws(self, kind: Integers, point: Integers) -> Floats:
         """Masses of nodes, up to a factor of each kind, shape `(..., m)`."""
-        below, part = self.below[kind], self.part[kind]
+        below, upper_share = self.below[kind], self.part[kind]
         masses = (
             share * self._pmf[point[..., None], below + step]
-            for step, share in ((0, 1 - part), (1, part))
+            for step, share in ((0, 1 - upper_share), (1, upper_share))
         )
         return np.asarray(np.exp(self.log_mass[kind]) * sum(masses) + _TINY)
 
@@ -289,8 +289,8 @@ class Cells(IntensityLaw):
         points = np.column_stack([np.zeros_like(location), points])
         masses = a[..., None] * self._count_laws(np.full(points.shape, kind), points) + _LEAST
         left = np.full((len(a), 1), self.size)
-        for part in self._parts:
-            left = (left[:, :, None] - counts[:, part].sum(axis=1)[:, None]).reshape(len(a), -1)
+        for batch in self._parts:
+            left = (left[:, :, None] - counts[:, batch].sum(axis=1)[:, None]).reshape(len(a), -1)
         node = np.minimum(np.searchsorted(self.last[kind], left), self.last.shape[1] - 1)
         inside = (self.first[kind][node] <= left) & (left <= self.last[kind][node])
         law = masses.sum(axis=1)
@@ -298,14 +298,16 @@ class Cells(IntensityLaw):
         others = self._log_number[kind][node] + self._taken[kind][node]
         log_p = np.where(inside, log_p - others, _IMPOSSIBLE)
         choice = one_of(log_p, rng)
-        found, of = np.empty_like(counts[..., 0]), np.empty_like(point[..., 0])
-        found[:, last] = np.clip(left[chain, choice], 0, self._largest)
-        of[:, last] = points[chain, one_of(np.log(masses[chain, :, node[chain, choice]]), rng)]
-        for part in reversed(self._parts):
+        counts_drawn, points_drawn = np.empty_like(counts[..., 0]), np.empty_like(point[..., 0])
+        counts_drawn[:, last] = np.clip(left[chain, choice], 0, self._largest)
+        points_drawn[:, last] = points[
+            chain, one_of(np.log(masses[chain, :, node[chain, choice]]), rng)
+        ]
+        for batch in reversed(self._parts):
             choice, of_part = np.divmod(choice, _TIMES)
-            at = chain[:, None], part, of_part[:, None]
-            found[:, part], of[:, part] = counts[at], point[at]
-        return found, of, special.logsumexp(log_p, axis=1)
+            entries = chain[:, None], batch, of_part[:, None]
+            counts_drawn[:, batch], points_drawn[:, batch] = counts[entries], point[entries]
+        return counts_drawn, points_drawn, special.logsumexp(log_p, axis=1)
 
 
 def _class_of(counts: ArrayLike) -> Floats:
@@ -318,7 +320,7 @@ def _class_of(counts: ArrayLike) -> Floats:
 def _rows(*values: Integers) -> tuple[Integers, tuple[Integers, ...]]:
     """The row of each of some tuples of whole numbers among those that occur, and these."""
     values = np.broadcast_arrays(*values)
-    sizes = [int(each.max()) + 1 for each in values]
+    sizes = [int(array.max()) + 1 for array in values]
     key = np.ravel_multi_index(values, sizes)
     rows, row = np.unique(key, return_inverse=True)
     return row.reshape(key.shape), np.unravel_index(rows, sizes)

@@ -60,7 +60,7 @@ class Points:
 
 
 class IntensityLaw:
-    """What is known of x, and perhaps of other coordinates u that are about standard normal.
+    """The law of x, and perhaps of other coordinates u that are about standard normal.
 
     One sum over all points, that of `a s` at first, is known so well that its likelihood is a
     ridge, which is curved in x. So all is done in `t`, where it is straight: `x = t + c`, with the
@@ -92,19 +92,19 @@ class IntensityLaw:
         """Inverse covariance of x before all else is known, for a standard deviation of its second
         differences; the rougher, the nearer to its mean, which nothing else would hold.
         """
-        one = np.eye(self.shown.size)
-        second, first = (np.diff(one[self._alone :], times, axis=0) for times in (2, 1))
+        unit = np.eye(self.shown.size)
+        second, first = (np.diff(unit[self._alone :], times, axis=0) for times in (2, 1))
         second, first = second / smooth, first / max(_SLOPE, 3 * smooth)
-        level = np.where(np.arange(len(one)) < self._alone, 1 / _ALONE, max(1.0, smooth) / _LEVEL)
+        level = np.where(np.arange(len(unit)) < self._alone, 1 / _ALONE, max(1.0, smooth) / _LEVEL)
         return second.T @ second + first.T @ first + np.diag(level**2)
 
     def x(self, t: Floats) -> tuple[Floats, Floats]:
         """x at t, and the gradient of what is added to t; shapes `(..., p)`."""
         top = t.max(axis=-1, keepdims=True)
-        part = np.exp(t - top) * self.ridge
-        whole = part.sum(axis=-1, keepdims=True)
+        ridge_part = np.exp(t - top) * self.ridge
+        whole = ridge_part.sum(axis=-1, keepdims=True)
         added = math.log(self.about) + t.mean(axis=-1, keepdims=True) - np.log(whole) - top
-        return t + added, 1 / t.shape[-1] - part / whole
+        return t + added, 1 / t.shape[-1] - ridge_part / whole
 
     @staticmethod
     def lattice(lowest: float, highest: float) -> Points:
@@ -117,7 +117,7 @@ class IntensityLaw:
         return np.exp(np.minimum(x, _MOST))
 
     def of_rest(self, a: Floats) -> Any:
-        """What a rest adds to the curvature in x."""
+        """The curvature in x that a rest adds."""
         return 0.0
 
     def likelihood(self, a: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:
@@ -143,13 +143,15 @@ class IntensityLaw:
 
     def curvature(self, t: Floats, precision: Floats) -> Floats:
         """About the second derivative of `loss` in t, positive definite, shape `(p, p)`."""
-        (x, added), one = self.x(t), np.eye(t.size)
+        (x, added), unit = self.x(t), np.eye(t.size)
         a = self.weights(x)
-        part = self.like * a
-        part = part / (part.sum(axis=1, keepdims=True) + _TINY)
-        found = (part * self.number[:, None]).T @ part + precision
-        found += np.diag(np.maximum(a * self.shown - self.number @ part, 0.0)) + self.of_rest(a)
-        return np.asarray((one + added).T @ found @ (one + added))
+        shares = self.like * a
+        shares = shares / (shares.sum(axis=1, keepdims=True) + _TINY)
+        curvature = (shares * self.number[:, None]).T @ shares + precision
+        curvature += np.diag(np.maximum(a * self.shown - self.number @ shares, 0.0)) + self.of_rest(
+            a
+        )
+        return np.asarray((unit + added).T @ curvature @ (unit + added))
 
     def most_probable(self, t: Floats, precision: Floats) -> Floats:
         """The most probable t, by Newton's method."""
@@ -188,16 +190,16 @@ class HamiltonianChains:
         #: Lengths of steps in the coordinates of x, and in the others.
         self._lengths = np.full(2, 0.3)
         self._block = np.repeat([0, 1], [law.shown.size, law.start.size])
-        at, modes, log_evidence = np.full(law.shown.size, law.centre), [], []
+        mode, modes, log_evidence = np.full(law.shown.size, law.centre), [], []
         for smooth in SMOOTH:
             precision = law.precision(smooth)
-            at = law.most_probable(at, precision)
-            lower = np.linalg.cholesky(law.curvature(at, precision))
+            mode = law.most_probable(mode, precision)
+            lower = np.linalg.cholesky(law.curvature(mode, precision))
             root = np.linalg.inv(lower)  # normal numbers times it have the right law
             log_size = np.linalg.slogdet(precision)[1] / 2 - np.log(np.diag(lower)).sum()
-            modes.append((at, precision, root, log_size))
-            log_evidence.append(log_size - law.loss(at, precision)[0])
-        self._modes = [np.array(each) for each in zip(*modes, strict=True)]
+            modes.append((mode, precision, root, log_size))
+            log_evidence.append(log_size - law.loss(mode, precision)[0])
+        self._modes = [np.array(arrays) for arrays in zip(*modes, strict=True)]
         self.smooth: Integers = rng.choice(
             len(SMOOTH), chains, p=special.softmax(np.array(log_evidence))
         )
@@ -205,8 +207,8 @@ class HamiltonianChains:
         self._y[:, law.shown.size :] += law.start
 
     def _loss(self, y: Floats, modes: list[Any]) -> tuple[Floats, Floats]:
-        at, precision, root, log_size = modes
-        t, u = at + np.squeeze(y[:, None, : at.shape[1]] @ root, 1), y[:, at.shape[1] :]
+        mode, precision, root, log_size = modes
+        t, u = mode + np.squeeze(y[:, None, : mode.shape[1]] @ root, 1), y[:, mode.shape[1] :]
         loss, slope, of_others = self._law.loss(t, precision, u)
         slope = np.squeeze(root @ slope[:, :, None], -1)
         return loss - log_size, np.concatenate([slope, of_others], axis=1)
@@ -216,10 +218,10 @@ class HamiltonianChains:
         in the coordinates of x and in the others by turns.
         """
         rng, blocks = self._rng, 1 + self._block[-1]
-        for at in range(times):
-            one = at % blocks
-            lengths = np.where(adapt & (np.arange(2) != one), 0.0, self._lengths)
-            y, modes = self._y, [each[self.smooth] for each in self._modes]
+        for i in range(times):
+            block = i % blocks
+            lengths = np.where(adapt & (np.arange(2) != block), 0.0, self._lengths)
+            y, modes = self._y, [array[self.smooth] for array in self._modes]
             loss, slope = self._loss(y, modes)
             speed = rng.standard_normal(y.shape)
             energy = loss + (speed**2).sum(axis=1) / 2
@@ -235,19 +237,19 @@ class HamiltonianChains:
             moved = rng.random(len(y)) < chance
             self._y = np.where(moved[:, None], y, self._y)
             loss = np.where(moved, value, loss)
-            other = np.clip(self.smooth + rng.choice([-1, 1], len(y)), 0, len(SMOOTH) - 1)
-            gain = loss - self._loss(self._y, [each[other] for each in self._modes])[0]
+            neighbour = np.clip(self.smooth + rng.choice([-1, 1], len(y)), 0, len(SMOOTH) - 1)
+            gain = loss - self._loss(self._y, [array[neighbour] for array in self._modes])[0]
             moved = -rng.standard_exponential(len(y)) < gain
-            self.smooth = np.where(moved, other, self.smooth)
+            self.smooth = np.where(moved, neighbour, self.smooth)
             if adapt:
-                length = self._lengths[one] * np.exp(0.3 * (chance.mean() - _ACCEPTED))
-                self._lengths[one] = np.clip(length, 0.002, 0.6)
+                length = self._lengths[block] * np.exp(0.3 * (chance.mean() - _ACCEPTED))
+                self._lengths[block] = np.clip(length, 0.002, 0.6)
 
     @property
     def weights(self) -> Floats:
         """Expected numbers where the chains are, shape `(chains, p)`."""
-        at, _, root, _ = (each[self.smooth] for each in self._modes)
-        t = at + np.squeeze(self._y[:, None, : at.shape[1]] @ root, 1)
+        mode, _, root, _ = (array[self.smooth] for array in self._modes)
+        t = mode + np.squeeze(self._y[:, None, : mode.shape[1]] @ root, 1)
         return self._law.weights(self._law.x(t)[0])
 
     @property

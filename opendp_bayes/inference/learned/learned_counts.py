@@ -76,33 +76,37 @@ class LearnedCounts(Chains):
 
     @classmethod
     def of(
-        cls, drawn: Draw, learned: dict[str, Floats], rng: np.random.Generator
+        cls, draw: Draw, learned: dict[str, Floats], rng: np.random.Generator
     ) -> "LearnedCounts":
         """Draw intensities for what the chains were at."""
-        counts, mean, scale = drawn.counts, drawn.mean, drawn.scale
+        counts, mean, scale = draw.counts, draw.mean, draw.scale
         intensities, means, variances = (
-            each.astype(np.float32)
-            for each in (rng.standard_gamma(mean / scale) * scale, mean, mean * scale)
+            array.astype(np.float32)
+            for array in (rng.standard_gamma(mean / scale) * scale, mean, mean * scale)
         )
         counted = Listed(counts.reshape(-1, counts.shape[-1]))
         return cls(intensities, means, variances, counted, learned)
 
     def arrays(self) -> Arrays:
         """Hand over arrays, of which `of_arrays` makes the draws again."""
-        own = {"intensities": self.chains, "means": self._means, "variances": self._variances}
-        learned = {f"{_LEARNED}{name}": values for name, values in self.learned.items()}
-        return {**own, "counted": self._counted.rows, **learned}
+        gamma_laws = {
+            "intensities": self.chains,
+            "means": self._means,
+            "variances": self._variances,
+        }
+        learned = {f"{_LEARNED}{quantity}": values for quantity, values in self.learned.items()}
+        return {**gamma_laws, "counted": self._counted.rows, **learned}
 
     @classmethod
     def of_arrays(cls, arrays: Arrays) -> "LearnedCounts":
         """The draws again."""
         learned = {
-            name.removeprefix(_LEARNED): of
-            for name, of in arrays.items()
-            if name.startswith(_LEARNED)
+            key.removeprefix(_LEARNED): values
+            for key, values in arrays.items()
+            if key.startswith(_LEARNED)
         }
-        own = {name: arrays[name] for name in ("intensities", "means", "variances")}
-        return cls(**own, counted=Listed(arrays["counted"]), learned=learned)
+        gamma_laws = {key: arrays[key] for key in ("intensities", "means", "variances")}
+        return cls(**gamma_laws, counted=Listed(arrays["counted"]), learned=learned)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -114,25 +118,25 @@ class LearnedCounts(Chains):
         """Mixtures of Beta laws, one for every few draws that agree most."""
         k = len(self.prior)
         block = max(1, _BLOCK // len(self.rows))
-        parts = [self._mixtures(slice(at, at + block)) for at in range(0, k, block)]
+        parts = [self._mixtures(slice(start, start + block)) for start in range(0, k, block)]
         return BetaMixtures.joined(parts)
 
     def _mixtures(self, some: slice) -> BetaMixtures:
         """The mixtures of some categories."""
         means, variances = self._means[..., some], self._variances[..., some]
-        rest = self._means.sum(axis=-1, keepdims=True, dtype=np.float64) - means
-        others = self._variances.sum(axis=-1, keepdims=True, dtype=np.float64) - variances
-        means, rest = np.maximum(means, _LEAST), np.maximum(rest, _LEAST)
-        share, left = means / (means + rest), rest / (means + rest)
-        relative = variances / means**2 + np.maximum(others, 0) / rest**2
+        other_means = self._means.sum(axis=-1, keepdims=True, dtype=np.float64) - means
+        other_variances = self._variances.sum(axis=-1, keepdims=True, dtype=np.float64) - variances
+        means, other_means = np.maximum(means, _LEAST), np.maximum(other_means, _LEAST)
+        share, left = means / (means + other_means), other_means / (means + other_means)
+        relative = variances / means**2 + np.maximum(other_variances, 0) / other_means**2
         total = 1 / (share * left * relative) - 1
-        a, b = ((part * total).reshape(-1, means.shape[-1]).T for part in (share, left))
+        a, b = ((fraction * total).reshape(-1, means.shape[-1]).T for fraction in (share, left))
         return mixtures_of_draws(a, b)
 
-    def _of(self, part: Callable[[Any], Any]) -> "LearnedCounts":
-        means, variances = part(self._means), part(self._variances)
-        counted = self._counted._of(part)
-        return LearnedCounts(part(self.chains), means, variances, counted, self.learned)
+    def _of(self, select: Callable[[Any], Any]) -> "LearnedCounts":
+        means, variances = select(self._means), select(self._variances)
+        counted = self._counted._of(select)
+        return LearnedCounts(select(self.chains), means, variances, counted, self.learned)
 
 
 def learned_counts(
@@ -145,11 +149,15 @@ def learned_counts(
     """
     cells = Cells(table, ordered)
     with threadpool_limits(1, "blas"):
-        drawn, met = _run(cells, rng)
-    names = [" x ".join(each.variables) or "the order" for each in cells.margins]
-    learned = {"empty cells": drawn.empty, "spread of cells": drawn.spread}
-    learned |= {f"effects of {name}": drawn.tau[..., at] for at, name in enumerate(names)}
-    counts = LearnedCounts.of(drawn, {name: each.ravel() for name, each in learned.items()}, rng)
+        draw, met = _run(cells, rng)
+    names = [" x ".join(margin.variables) or "the order" for margin in cells.margins]
+    learned = {"empty cells": draw.empty, "spread of cells": draw.spread}
+    learned |= {
+        f"effects of {margin}": draw.tau[..., number] for number, margin in enumerate(names)
+    }
+    counts = LearnedCounts.of(
+        draw, {quantity: values.ravel() for quantity, values in learned.items()}, rng
+    )
     if met is not None:
         counts.diagnostics = met  # of 10 000 cells they take seconds
     return counts
@@ -172,26 +180,26 @@ def _run(cells: Cells, rng: np.random.Generator) -> tuple[Draw, Diagnostics | No
         chains.move(moves)
         return cells.drawn(chains, rng)[0]
 
-    def look(drawn: list[Draw], _: int) -> tuple[tuple[Draw, Diagnostics | None], bool]:
-        found = _by_weight(drawn, rng)
-        met = _met(found.mean)
-        return (found, met), met is not None
+    def look(draws: list[Draw], _: int) -> tuple[tuple[Draw, Diagnostics | None], bool]:
+        weighed = _by_weight(draws, rng)
+        met = _met(weighed.mean)
+        return (weighed, met), met is not None
 
     most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * cells.kind.size))
     return run_until(draw, look, _MOVES, _DOUBLINGS, most, _APART)
 
 
-def _by_weight(drawn: list[Draw], rng: np.random.Generator) -> Draw:
+def _by_weight(draws: list[Draw], rng: np.random.Generator) -> Draw:
     """The draws of each chain in their order, each about as often as it weighs; arrays of shape
     `(chains, draws, ...)`.
 
     Copies stand next to each other, so that effective draws are told as those of chains are.
     """
-    weights = special.softmax([draw.log_weight for draw in drawn], axis=0)
-    places = np.stack([copies(of_chain, len(drawn), rng) for of_chain in weights.T])
+    weights = special.softmax([draw.log_weight for draw in draws], axis=0)
+    places = np.stack([copies(of_chain, len(draws), rng) for of_chain in weights.T])
     chain = np.arange(len(places))[:, None]
-    every = ([getattr(draw, field.name) for draw in drawn] for field in fields(Draw))
-    return Draw(*(np.stack(each, axis=1)[chain, places] for each in every))
+    arrays_of_fields = ([getattr(draw, field.name) for draw in draws] for field in fields(Draw))
+    return Draw(*(np.stack(arrays, axis=1)[chain, places] for arrays in arrays_of_fields))
 
 
 def _met(means: Floats) -> Diagnostics | None:
@@ -202,10 +210,10 @@ def _met(means: Floats) -> Diagnostics | None:
     shares = _shares(means.astype(np.float32))
     first = [shares[..., :_FIRST]] if shares.shape[-1] > _FIRST else []
     for values in (means.sum(axis=-1, keepdims=True), even, *first, shares):
-        found = Diagnostics.of(values)
-        if found.r_hat.max() > LARGEST_R_HAT or found.ess.min() < FEWEST_EFFECTIVE:
+        diagnostics = Diagnostics.of(values)
+        if diagnostics.r_hat.max() > LARGEST_R_HAT or diagnostics.ess.min() < FEWEST_EFFECTIVE:
             return None
-    return found
+    return diagnostics
 
 
 def _shares(means: Any) -> Any:

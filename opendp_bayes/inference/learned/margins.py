@@ -51,9 +51,9 @@ class Margin:
     def of_cells(self, values: Floats) -> Floats:
         """Sums over the cells of each level, of values of shape `(..., k)`."""
         levels = int(np.prod([len(waves) for waves in self.waves]))
-        place = np.arange(len(values))[:, None] * levels + self.level
-        found = np.bincount(place.ravel(), values.ravel(), len(values) * levels)
-        return np.asarray(found, dtype=np.float64).reshape(len(values), levels)
+        entry = np.arange(len(values))[:, None] * levels + self.level
+        sums = np.bincount(entry.ravel(), values.ravel(), len(values) * levels)
+        return np.asarray(sums, dtype=np.float64).reshape(len(values), levels)
 
 
 class Effects:
@@ -72,21 +72,23 @@ class Effects:
     """
 
     def __init__(
-        self, margins: list[Margin], information: Floats, drawn: Integers, scale: float
+        self, margins: list[Margin], information: Floats, noisy_counts: Integers, scale: float
     ) -> None:
         self.margins, self._k = margins, information.size
-        self._known = [each.back(each.of_cells(information[None]), 2)[0] for each in margins]
-        self._until = np.cumsum([each.reach.size for each in margins])
+        self._precision = [
+            margin.back(margin.of_cells(information[None]), 2)[0] for margin in margins
+        ]
+        self._until = np.cumsum([margin.reach.size for margin in margins])
         start, scales = [], []
-        for margin, known in zip(margins, self._known, strict=True):
-            wanted = np.zeros((1, known.size))
+        for margin, precision in zip(margins, self._precision, strict=True):
+            wanted = np.zeros((1, precision.size))
             if len(margin.variables) == 1:
                 number = np.maximum(margin.of_cells(np.ones((1, self._k))), 1.0)
-                means = margin.of_cells(drawn[None].astype(np.float64)) / number
+                means = margin.of_cells(noisy_counts[None].astype(np.float64)) / number
                 wanted = margin.back(np.log(np.maximum(means, scale / np.sqrt(number))))
             free = np.exp(-2 * _START) / margin.reach**2
-            start.append(wanted[0] * np.sqrt(known + free))
-            scales.append(1 / np.sqrt(1 + 2 * ((known / (known + free)) ** 2).sum()))
+            start.append(wanted[0] * np.sqrt(precision + free))
+            scales.append(1 / np.sqrt(1 + 2 * ((precision / (precision + free)) ** 2).sum()))
         self._scales = np.array(scales)
         self.start: Floats = np.concatenate([*start, np.zeros(len(margins))])
 
@@ -96,12 +98,14 @@ class Effects:
 
     def locations(self, u: Floats) -> Floats:
         """Sums of the effects of each cell, shape `(chains, k)`."""
-        found, log_tau = np.zeros((len(u), self._k)), self.log_tau(u)
+        sums, log_tau = np.zeros((len(u), self._k)), self.log_tau(u)
         parts = np.split(u, self._until, axis=1)
-        for margin, known, v, of in zip(self.margins, self._known, parts, log_tau.T, strict=False):
-            c = v / np.sqrt(known + np.exp(-2 * of[:, None]) / margin.reach**2)
-            found += margin.effects(c)[:, margin.level]
-        return found
+        for margin, precision, v, log_scale in zip(
+            self.margins, self._precision, parts, log_tau.T, strict=False
+        ):
+            c = v / np.sqrt(precision + np.exp(-2 * log_scale[:, None]) / margin.reach**2)
+            sums += margin.effects(c)[:, margin.level]
+        return sums
 
     def loss(self, u: Floats, slope: Floats) -> tuple[Floats, Floats]:
         """Minus the logarithm of the prior density of u, and its gradient together with that of
@@ -110,16 +114,18 @@ class Effects:
         log_tau, parts = self.log_tau(u), np.split(u, self._until, axis=1)
         tau = np.exp(log_tau)
         loss = (np.log1p(tau**2) - log_tau).sum(axis=1)
-        of_tau, found = 2 * tau**2 / (1 + tau**2) - 1, []
-        for at, (margin, known) in enumerate(zip(self.margins, self._known, strict=True)):
-            free = tau[:, at, None] ** -2 / margin.reach**2
-            whole = known + free
-            c, part = parts[at] / np.sqrt(whole), free / whole
-            loss += (free * c**2 + np.log(whole)).sum(axis=1) / 2 + known.size * log_tau[:, at]
+        of_tau, gradients = 2 * tau**2 / (1 + tau**2) - 1, []
+        for i, (margin, precision) in enumerate(zip(self.margins, self._precision, strict=True)):
+            free = tau[:, i, None] ** -2 / margin.reach**2
+            whole = precision + free
+            c, free_share = parts[i] / np.sqrt(whole), free / whole
+            loss += (free * c**2 + np.log(whole)).sum(axis=1) / 2 + precision.size * log_tau[:, i]
             of_c = free * c + margin.back(margin.of_cells(slope))
-            found.append(of_c / np.sqrt(whole))
-            of_tau[:, at] += ((of_c * part - free * c) * c - part).sum(axis=1) + known.size
-        return loss, np.concatenate([*found, of_tau * self._scales], axis=1)
+            gradients.append(of_c / np.sqrt(whole))
+            of_tau[:, i] += ((of_c * free_share - free * c) * c - free_share).sum(
+                axis=1
+            ) + precision.size
+        return loss, np.concatenate([*gradients, of_tau * self._scales], axis=1)
 
 
 def margins_of(
@@ -132,33 +138,35 @@ def margins_of(
     values of it, so many as are `apart` in no order. A table of one variable has no effects unless
     that is ordered.
     """
-    names, found = list(variables), []
+    names, margins = list(variables), []
     for some in [*combinations(names, 1), *combinations(names, 2)]:
-        walked = [name for name in some if name in ordered][:1]
+        walked = [variable for variable in some if variable in ordered][:1]
         if len(some) == len(names) and not (walked and len(names) == 1):
             continue
-        sizes = [int(variables[name].max()) + 1 for name in some]
-        level = np.ravel_multi_index([variables[name] for name in some], sizes)
+        sizes = [int(variables[variable].max()) + 1 for variable in some]
+        level = np.ravel_multi_index([variables[variable] for variable in some], sizes)
         waves, reach = [np.ones((1, 1))] * (2 - len(some)), np.ones(1)
-        for name, size in zip(some, sizes, strict=True):
-            last = (apart or {}).get(name, 0)
-            of, far = _walk(size, last) if name in walked else (np.eye(size), np.ones(size))
-            waves.append(of - of.mean(axis=0))
+        for variable, size in zip(some, sizes, strict=True):
+            last = (apart or {}).get(variable, 0)
+            columns, far = (
+                _walk(size, last) if variable in walked else (np.eye(size), np.ones(size))
+            )
+            waves.append(columns - columns.mean(axis=0))
             reach = np.outer(reach, far).ravel()
-        found.append(Margin(some, level, waves, reach))
-    return found
+        margins.append(Margin(some, level, waves, reach))
+    return margins
 
 
 def _walk(size: int, apart: int) -> tuple[Floats, Floats]:
     """Cosines along the first values, each with its reach, and a wave for each of the others."""
     number = size - apart
-    at, wave = np.arange(number)[:, None] + 0.5, np.arange(1, number)
-    found = np.zeros((size, size - 1))
-    found[:number, : number - 1] = np.sqrt(2 / number) * np.cos(np.pi * wave * at / number)
-    found[number:, number - 1 :] = np.eye(apart)
+    points, wave = np.arange(number)[:, None] + 0.5, np.arange(1, number)
+    waves = np.zeros((size, size - 1))
+    waves[:number, : number - 1] = np.sqrt(2 / number) * np.cos(np.pi * wave * points / number)
+    waves[number:, number - 1 :] = np.eye(apart)
     reach = 0.5 / np.sin(np.pi * wave / number / 2)
     slowest = reach[0] if number > 1 else 1.0
-    return found, np.append(reach, np.full(apart, slowest))
+    return waves, np.append(reach, np.full(apart, slowest))
 
 
 def _products(matrices: Sequence[Floats], values: Floats) -> Floats:
@@ -166,5 +174,5 @@ def _products(matrices: Sequence[Floats], values: Floats) -> Floats:
     the second.
     """
     first, second = matrices
-    found = values.reshape(-1, first.shape[1], second.shape[1]) @ second.T
-    return np.asarray(first @ found).reshape(len(values), -1)
+    product = values.reshape(-1, first.shape[1], second.shape[1]) @ second.T
+    return np.asarray(first @ product).reshape(len(values), -1)

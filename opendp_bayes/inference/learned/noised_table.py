@@ -56,8 +56,8 @@ class NoisedTable:
         highest = max(min(reach), 1)
         if self.size is None:
             return highest
-        known = all(look.is_complete for look in self.looks)
-        return min(highest, max(self.size, 1)) if known else self.size
+        is_bounded = all(look.is_complete for look in self.looks)
+        return min(highest, max(self.size, 1)) if is_bounded else self.size
 
     def start(self) -> Integers:
         """Counts to begin with, shape `(k,)`."""
@@ -74,10 +74,10 @@ class NoisedTable:
         """Log-probability of what was drawn of some cells, given candidates for their counts of
         shape `(chains, cells, candidates)`; likewise shaped.
         """
-        found = np.zeros(counts.shape)
+        log_mass = np.zeros(counts.shape)
         for look in self.looks:
-            found += look.log_mass(counts, (cells, None))
-        return found
+            log_mass += look.log_mass(counts, (cells, None))
+        return log_mass
 
 
 def table_of(releases: Sequence[ReleasedData], size: int | None) -> NoisedTable:
@@ -104,14 +104,17 @@ def _variables(releases: Sequence[ReleasedData]) -> tuple[dict[str, Integers], d
     """
     variables, apart = {}, {}
     columns = releases[0].values_of_axes
-    for at, (name, values) in enumerate((columns or {"": releases[0].categories}).items()):
+    for axis, (variable, values) in enumerate((columns or {"": releases[0].categories}).items()):
         unordered = {
             identity(label)
-            for one in releases
-            for label in (one.unordered_values(at) if columns else one.unordered)
+            for release in releases
+            for label in (release.unordered_values(axis) if columns else release.unordered)
         }
         labels = distinct(values)
         last = np.array([identity(label) in unordered for label in labels])
-        place = np.argsort(np.argsort(last, kind="stable"))
-        variables[name], apart[name] = place[numbered(values)], min(int(last.sum()), last.size - 1)
+        rank = np.argsort(np.argsort(last, kind="stable"))
+        variables[variable], apart[variable] = (
+            rank[numbered(values)],
+            min(int(last.sum()), last.size - 1),
+        )
     return variables, apart

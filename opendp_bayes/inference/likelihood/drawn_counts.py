@@ -32,8 +32,8 @@ class DrawnCounts:
     @classmethod
     def of(cls, drawn: ArrayLike, noise: IntegerNoise, noised: ArrayLike = True) -> "DrawnCounts":
         """Make it of array-likes; by default every count was noised."""
-        known = np.asarray(drawn, dtype=np.int64)
-        return cls(known, noise, np.broadcast_to(np.asarray(noised, dtype=bool), known.shape))
+        array = np.asarray(drawn, dtype=np.int64)
+        return cls(array, noise, np.broadcast_to(np.asarray(noised, dtype=bool), array.shape))
 
     @cached_property
     def is_complete(self) -> bool:
@@ -59,15 +59,15 @@ class DrawnCounts:
         """Log-probability of what was drawn at an index of the array, given counts that broadcast
         against it; 0 where nothing was noised.
         """
-        found = self.noise.log_mass(self.drawn[at] - np.asarray(counts))
-        return found if self.is_complete else np.where(self.noised[at], found, 0.0)
+        log_mass = self.noise.log_mass(self.drawn[at] - np.asarray(counts))
+        return log_mass if self.is_complete else np.where(self.noised[at], log_mass, 0.0)
 
     def log_ratio(self, counts: ArrayLike, step: ArrayLike, at: Any = ...) -> Floats:
         """Change of `log_mass` when a step, which need not be whole, is added to the counts; by a
         formula that keeps its digits where both logarithms are huge.
         """
-        found = self.noise.log_ratio(self.drawn[at] - np.asarray(counts), -np.asarray(step))
-        return found if self.is_complete else np.where(self.noised[at], found, 0.0)
+        log_ratio = self.noise.log_ratio(self.drawn[at] - np.asarray(counts), -np.asarray(step))
+        return log_ratio if self.is_complete else np.where(self.noised[at], log_ratio, 0.0)
 
     def log_likelihood(self, counts: Integers) -> Floats:
         """Log-probability of all that was drawn, given rows of counts of shape `(m, k)`."""

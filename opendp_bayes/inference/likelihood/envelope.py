@@ -101,14 +101,14 @@ def check_same_records(noisy: Sequence[DrawnCounts]) -> None:
 
 def _check_possible(noisy: DrawnCounts, size: int | None) -> None:
     """Check that some counts of `size` records are within reach of the noise of every draw."""
-    drawn, reach = noisy.drawn[noisy.noised], noisy.noise.reach(_IMPOSSIBLE)
-    nearest = np.clip(drawn, 0, size)
-    worst = int(np.argmax(np.abs(drawn - nearest)))
-    if abs(int(drawn[worst]) - int(nearest[worst])) > reach:
-        raise ValueError(_impossible(f"has {int(drawn[worst])}", noisy.noise.scale, size))
+    noisy_counts, reach = noisy.drawn[noisy.noised], noisy.noise.reach(_IMPOSSIBLE)
+    nearest = np.clip(noisy_counts, 0, size)
+    worst = int(np.argmax(np.abs(noisy_counts - nearest)))
+    if abs(int(noisy_counts[worst]) - int(nearest[worst])) > reach:
+        raise ValueError(_impossible(f"has {int(noisy_counts[worst])}", noisy.noise.scale, size))
     missing = 0 if size is None else size - int(nearest.sum())
-    if abs(missing) > reach * drawn.size and (missing < 0 or noisy.is_complete):
-        raise ValueError(_impossible(f"sums to {int(drawn.sum())}", noisy.noise.scale, size))
+    if abs(missing) > reach * noisy_counts.size and (missing < 0 or noisy.is_complete):
+        raise ValueError(_impossible(f"sums to {int(noisy_counts.sum())}", noisy.noise.scale, size))
 
 
 def _impossible(shown: str, scale: float, size: int | None) -> str:

@@ -32,9 +32,9 @@ def given_sum(laws: PoissonCounts, size: int) -> tuple[float, Floats]:
 
 def _of_two(laws: PoissonCounts, size: int) -> tuple[float, Floats]:
     """Log-probability that the two counts sum to a number, and their means given that."""
-    cells, own = laws.cells, laws.cells.category == 0
-    first, last = cells.first[own], cells.last[own]
-    mirrored = size - cells.last[~own][::-1], size - cells.first[~own][::-1]
+    cells, is_first = laws.cells, laws.cells.category == 0
+    first, last = cells.first[is_first], cells.last[is_first]
+    mirrored = size - cells.last[~is_first][::-1], size - cells.first[~is_first][::-1]
     low, high = max(first[0], mirrored[0][0]), min(last[-1], mirrored[1][-1])
     starts = np.unique(np.concatenate([first, mirrored[0], [low]]))
     starts = starts[(starts >= low) & (starts <= high)]
@@ -89,15 +89,15 @@ def _characteristic(laws: PoissonCounts, frequency: Floats) -> tuple[Any, Any]:
     counts, shares = laws.points
     seen = np.flatnonzero(shares > _NEGLIGIBLE)
     parts, shares = Segments.of(laws.parts.owner[seen]), shares[seen]
-    away, found = counts[seen] - np.rint(laws.mean)[parts.owner], []
+    away, blocks = counts[seen] - np.rint(laws.mean)[parts.owner], []
     # A frequency is that of its block and one that all blocks share: waves of both are multiplied.
     block = min(math.isqrt(frequency.size), _BLOCK // seen.size) + 1
     shared = shares * _waves(frequency[:block] - frequency[0], away)
     for start in frequency[::block]:
         waves = _waves(start, away) * shared
-        found.append([parts.sums(waves).T, parts.sums(waves * away).T])
+        blocks.append([parts.sums(waves).T, parts.sums(waves * away).T])
     value, first = (
-        np.concatenate(each, axis=1)[:, : frequency.size] for each in zip(*found, strict=True)
+        np.concatenate(arrays, axis=1)[:, : frequency.size] for arrays in zip(*blocks, strict=True)
     )
     return value, first
 
@@ -113,7 +113,7 @@ def _around_the_circle(laws: PoissonCounts, number: int) -> tuple[Any, Any]:
     counts, shares = laws.points
     owner = laws.parts.owner
     away = (counts - np.rint(laws.mean)[owner]).astype(np.int64)
-    place, rows = owner * number + away % number, len(laws.parts)
-    dense = [np.bincount(place, each, rows * number) for each in (shares, shares * away)]
-    value, first = (np.conj(np.fft.rfft(each.reshape(rows, number))) for each in dense)
+    entry, rows = owner * number + away % number, len(laws.parts)
+    dense = [np.bincount(entry, weights, rows * number) for weights in (shares, shares * away)]
+    value, first = (np.conj(np.fft.rfft(weights.reshape(rows, number))) for weights in dense)
     return value, first

@@ -30,12 +30,13 @@ def nodes_of(
     step = 2 * int(scale / _PLACES / 2) + 1  # odd: nodes are in the middle
     of_sum = _DEVIATIONS * typical_std(noisy.noise) * np.sqrt(noisy.drawn.size)
     steps = np.where(noisy.noised, step, np.ceil(step * max(1, of_sum / reach)).astype(int))
-    drawn = np.where(noisy.noised, noisy.drawn, start)
-    low = np.maximum(np.minimum(drawn, start) - reach * steps // step, 0)
-    high = np.maximum(drawn, start) + reach * steps // step
+    noisy_counts = np.where(noisy.noised, noisy.drawn, start)
+    low = np.maximum(np.minimum(noisy_counts, start) - reach * steps // step, 0)
+    high = np.maximum(noisy_counts, start) + reach * steps // step
     if largest is not None:
         high = np.minimum(high, largest)
-    begin = np.maximum(drawn - (drawn - low) // steps * steps, low)  # the kink is a node
+    # The kink is a node.
+    begin = np.maximum(noisy_counts - (noisy_counts - low) // steps * steps, low)
     number = int(((high - low) // steps).max()) + 2
     nodes = begin[..., None] + steps[..., None] * np.arange(number)
     if steps.max() > 1:
@@ -51,7 +52,7 @@ def nodes_of(
 
 def _growing(step: int) -> Integers:
     """Small counts, at odd distances that grow up to a step."""
-    found = [0]
+    distances = [0]
     for distance in range(1, step, 2):
-        found += range(found[-1] + distance, _TIMES * (distance + 2), distance)
-    return np.array(found)
+        distances += range(distances[-1] + distance, _TIMES * (distance + 2), distance)
+    return np.array(distances)

@@ -58,8 +58,8 @@ def tables(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> Floa
     """`ln w` and `ln Z` of every data set, in lexicographic order, shape `(data sets, 2)`."""
     alpha = np.array(prior)
     log_widths = np.log(law.widths.widths_at(candidates(size, alpha.size), alpha))
-    found = _tabulated(size, alpha, partial(_log_normaliser, log_widths), log_widths)
-    return np.column_stack([log_widths, found])
+    normalisers = _tabulated(size, alpha, partial(_log_normaliser, log_widths), log_widths)
+    return np.column_stack([log_widths, normalisers])
 
 
 def normalisers_at(
@@ -67,8 +67,8 @@ def normalisers_at(
 ) -> Floats:
     """`ln w` and `ln Z` of some data sets, not interpolated."""
     log_widths = tables(law, size, prior)[:, 0]
-    found = _values_at(rows, size, np.array(prior), partial(_log_normaliser, log_widths))
-    return np.column_stack([log_widths[rows], found])
+    normalisers = _values_at(rows, size, np.array(prior), partial(_log_normaliser, log_widths))
+    return np.column_stack([log_widths[rows], normalisers])
 
 
 def _log_normaliser(log_widths: Floats, row: int, distances: Floats) -> float:
@@ -85,7 +85,7 @@ def most_probable(log_weights: Floats) -> Integers:
 
 
 def _values_at(
-    rows: Integers, size: int, prior: Floats, of: Callable[[int, Floats], ArrayLike]
+    rows: Integers, size: int, prior: Floats, function: Callable[[int, Floats], ArrayLike]
 ) -> Floats:
     """Functions of the place of a data set and of the distances of all candidates from it, at some
     data sets; shape `(rows, ...)`.
@@ -101,8 +101,8 @@ def _values_at(
     )
     return np.array(
         [
-            of(row, distance_from_divergence(each))
-            for row, each in zip(rows.tolist(), sums, strict=True)
+            function(row, distance_from_divergence(sums_of_row))
+            for row, sums_of_row in zip(rows.tolist(), sums, strict=True)
         ]
     )
 
@@ -110,7 +110,7 @@ def _values_at(
 def _tabulated(
     size: int,
     prior: Floats,
-    of: Callable[[int, Floats], ArrayLike],
+    function: Callable[[int, Floats], ArrayLike],
     log_widths: Floats | None = None,
 ) -> Floats:
     """Functions as in `_values_at`, at every data set, in lexicographic order; shape
@@ -123,27 +123,33 @@ def _tabulated(
     """
     data = candidates(size, prior.size)
     # Spreads small counts out, where the functions bend.
-    place: Floats = np.asarray(data + 0.5, dtype=np.float64) ** 0.25
-    nodes = np.arange(len(data)) if len(data) <= _ALL else _far_apart(place)
-    values = _values_at(nodes, size, prior, of)
+    coordinates: Floats = np.asarray(data + 0.5, dtype=np.float64) ** 0.25
+    nodes = np.arange(len(data)) if len(data) <= _ALL else _far_apart(coordinates)
+    values = _values_at(nodes, size, prior, function)
     if nodes.size == len(data):
         return values
     if log_widths is not None and log_widths[nodes].std() > _SAME:
-        place = np.column_stack([place, log_widths])
-    place = place / place[nodes].std(axis=0)
-    spline = scipy.interpolate.RBFInterpolator(place[nodes], values, kernel="thin_plate_spline")
-    return spline(place)
+        coordinates = np.column_stack([coordinates, log_widths])
+    coordinates = coordinates / coordinates[nodes].std(axis=0)
+    spline = scipy.interpolate.RBFInterpolator(
+        coordinates[nodes], values, kernel="thin_plate_spline"
+    )
+    return spline(coordinates)
 
 
-def _far_apart(place: Floats) -> Integers:
+def _far_apart(coordinates: Floats) -> Integers:
     """Indices of `_SPREAD_NODES` points: the extreme ones, then always the one furthest from all
     before, among as many as `_POOL`.
     """
-    pool = np.unique(np.linspace(0, len(place) - 1, _POOL).astype(np.int64))
-    pool = np.union1d(pool, place.argmax(axis=0))
-    chosen = np.searchsorted(pool, place.argmax(axis=0)).tolist()
-    nearest = np.min([((place[pool] - place[pool[c]]) ** 2).sum(axis=1) for c in chosen], axis=0)
+    pool = np.unique(np.linspace(0, len(coordinates) - 1, _POOL).astype(np.int64))
+    pool = np.union1d(pool, coordinates.argmax(axis=0))
+    chosen = np.searchsorted(pool, coordinates.argmax(axis=0)).tolist()
+    nearest = np.min(
+        [((coordinates[pool] - coordinates[pool[c]]) ** 2).sum(axis=1) for c in chosen], axis=0
+    )
     while len(chosen) < _SPREAD_NODES:
         chosen.append(int(nearest.argmax()))
-        nearest = np.minimum(nearest, ((place[pool] - place[pool[chosen[-1]]]) ** 2).sum(axis=1))
+        nearest = np.minimum(
+            nearest, ((coordinates[pool] - coordinates[pool[chosen[-1]]]) ** 2).sum(axis=1)
+        )
     return np.sort(pool[chosen])

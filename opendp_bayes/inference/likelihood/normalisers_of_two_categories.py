@@ -29,10 +29,10 @@ def _logarithm_by_powers() -> tuple[Floats, Floats]:
     """
     series, (points, weights) = np.arange(1.0, 10.0), np.polynomial.legendre.leggauss(20)
     begin, end = math.log(8.5), math.log(1e5)
-    own = 1 / series
-    own[7:] = (1 - 1 / 24) / 8, 1 / 24 / 9
+    coefficients = 1 / series
+    coefficients[7:] = (1 - 1 / 24) / 8, 1 / 24 / 9
     powers = np.append(series, np.exp(begin + (end - begin) * (points + 1) / 2))
-    return powers, np.append(own, (end - begin) / 2 * weights)
+    return powers, np.append(coefficients, (end - begin) / 2 * weights)
 
 
 #: Powers of the coins of permute-and-flip that are summed, and the weights of the sums.
@@ -46,8 +46,8 @@ _NODES, _MOST_NODES, _COIN_NODES = 32, 2000, 200
 _ERROR, _ERROR_IN_WIDTHS, _LEAST, _MOST = 1e-5, 1e-4, 1e-7, 1e-5
 
 
-def _akima(at: Floats, values: Floats) -> Any:
-    return scipy.interpolate.Akima1DInterpolator(at, values)
+def _akima(points: Floats, values: Floats) -> Any:
+    return scipy.interpolate.Akima1DInterpolator(points, values)
 
 
 @lru_cache(maxsize=64)
@@ -71,13 +71,13 @@ def curves(law: ExponentialWeights, size: int, prior: tuple[float, ...]) -> Any:
     values = both_at(nodes)
     unsure = nodes  # beginnings of intervals not yet known to be good
     while unsure.size and nodes.size < _MOST_NODES:
-        place = position(np.append(nodes, size), size)
+        points = position(np.append(nodes, size), size)
         begin = np.searchsorted(nodes, unsure)
-        middles = np.setdiff1d(_counts_at((place[begin] + place[begin + 1]) / 2, size), nodes)
+        middles = np.setdiff1d(_counts_at((points[begin] + points[begin + 1]) / 2, size), nodes)
         if not middles.size:
             break
         there = both_at(middles)
-        missed = np.abs(_akima(place[:-1], values)(position(middles, size)) - there)
+        missed = np.abs(_akima(points[:-1], values)(position(middles, size)) - there)
         of_widths = np.clip(_ERROR_IN_WIDTHS * np.exp(there[:, 0]), _LEAST, _MOST)
         bad = middles[(missed[:, 0] > of_widths) | (missed[:, 1] > _ERROR)]
         unsure = np.union1d(nodes[np.searchsorted(nodes, bad) - 1], bad)

@@ -77,13 +77,15 @@ class OverCandidates(ABC):
         """
         key = self.law, self.size, tuple(self.prior.tolist())
         if self.prior.size == 2:
-            return self._given(self._curves(*key)(position(counts[:, 0], self.size)), counts)
-        return self._given(self._tables(*key)[ranks(counts, self.size)], counts)
+            return self._from_sums(self._curves(*key)(position(counts[:, 0], self.size)), counts)
+        return self._from_sums(self._tables(*key)[ranks(counts, self.size)], counts)
 
     def computed(self, counts: Integers) -> Floats:
         """Log-likelihood of some of the data sets that can be listed, without interpolation."""
         prior = tuple(self.prior.tolist())
-        return self._given(self._at(ranks(counts, self.size), self.law, self.size, prior), counts)
+        return self._from_sums(
+            self._at(ranks(counts, self.size), self.law, self.size, prior), counts
+        )
 
     #: The sums, shape `(m, functions)`: of two categories, of all data sets, and of some of these.
     _curves: ClassVar[Callable[..., Any]]
@@ -91,7 +93,7 @@ class OverCandidates(ABC):
     _at: ClassVar[Callable[..., Floats]]
 
     @abstractmethod
-    def _given(self, sums: Floats, counts: Integers) -> Floats:
+    def _from_sums(self, sums: Floats, counts: Integers) -> Floats:
         """Log-likelihood of rows of counts whose sums are known."""
 
 
@@ -106,7 +108,7 @@ class Weighing(OverCandidates):
     _tables = staticmethod(tables)
     _at = staticmethod(normalisers_at)
 
-    def _given(self, sums: Floats, counts: Integers) -> Floats:
+    def _from_sums(self, sums: Floats, counts: Integers) -> Floats:
         log_width, log_normaliser = sums.T
         return -self.distances(counts) * np.exp(-log_width) - log_normaliser
 
@@ -125,7 +127,7 @@ class Flipping(OverCandidates):
     _tables = staticmethod(coin_tables)
     _at = staticmethod(coin_sums_at)
 
-    def _given(self, sums: Floats, counts: Integers) -> Floats:
+    def _from_sums(self, sums: Floats, counts: Integers) -> Floats:
         sums = np.exp(sums)
         exponents = self.distances(counts) / self.law.scale
         coins = np.exp(-exponents)
@@ -173,13 +175,13 @@ def noise_of(argument: str, release: ReleasedData) -> DrawnCounts:
     ValueError
         Where that is not noise on each count.
     """
-    found = likelihood_of(release.setting, release.drawn)
-    if not isinstance(found, DrawnCounts):
+    likelihood = likelihood_of(release.setting, release.drawn)
+    if not isinstance(likelihood, DrawnCounts):
         raise ValueError(
             f"{argument}: was made by {release.mechanism.name!r}; needs noise on the counts, as"
             " KNormParameters, LaplaceParameters and GaussianParameters draw."
         )
-    return found
+    return likelihood
 
 
 def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
@@ -240,17 +242,17 @@ def log_likelihoods(
     all releases and what they weigh without them, `log_prior`; what it is off by there, in the
     mean, is taken off the others.
     """
-    found = [one.log_likelihood(counts) for one in likelihoods]
-    log_weights = log_prior + np.sum(found, axis=0)
+    by_release = [likelihood.log_likelihood(counts) for likelihood in likelihoods]
+    log_weights = log_prior + np.sum(by_release, axis=0)
     probable = most_probable(log_weights)
     if probable.size and counts.shape[1] > 2:
         share = softmax(log_weights[probable])
-        for one, values in zip(likelihoods, found, strict=True):
-            if isinstance(one, OverCandidates):
-                computed = one.computed(counts[probable])
+        for likelihood, values in zip(likelihoods, by_release, strict=True):
+            if isinstance(likelihood, OverCandidates):
+                computed = likelihood.computed(counts[probable])
                 values -= share @ (values[probable] - computed)
                 values[probable] = computed
-    return np.asarray(np.sum(found, axis=0))
+    return np.asarray(np.sum(by_release, axis=0))
 
 
 @singledispatch
@@ -297,17 +299,18 @@ def _check_scale(scale: float) -> None:
         )
 
 
-def _check_total(drawn: Integers, size: int | None) -> None:
-    if sum(drawn.tolist()) != size:  # machine integers may overflow
+def _check_total(noisy_counts: Integers, size: int | None) -> None:
+    if sum(noisy_counts.tolist()) != size:  # machine integers may overflow
         raise ValueError(
-            f"drawn={drawn.tolist()}: must sum to size={size}, which this mechanism keeps; no run"
-            " of it draws anything else."
+            f"drawn={noisy_counts.tolist()}: must sum to size={size}, which this mechanism keeps;"
+            " no run of it draws anything else."
         )
 
 
-def _check_counts(drawn: Integers, size: int | None) -> None:
-    if drawn.min() < 0:
+def _check_counts(noisy_counts: Integers, size: int | None) -> None:
+    if noisy_counts.min() < 0:
         raise ValueError(
-            f"drawn={drawn.tolist()}: must be at least 0, because this mechanism draws counts."
+            f"drawn={noisy_counts.tolist()}: must be at least 0, because this mechanism draws"
+            " counts."
         )
-    _check_total(drawn, size)
+    _check_total(noisy_counts, size)

@@ -45,20 +45,20 @@ class PoissonCounts:
     def of(cls, noisy: DrawnCounts, place: Integers, log_rate: Floats) -> "PoissonCounts":
         """Find the counts that matter."""
         rows = np.arange(place.size)
-        made = cls(noisy, place, log_rate, Cells(rows, rows, rows))
-        between = made._around_peak()
+        laws = cls(noisy, place, log_rate, Cells(rows, rows, rows))
+        between = laws._around_peak()
         low, high = _beyond(between[0])[0], _beyond(between[1])[1]
         if np.max(high - low) >= _SHORT:
-            peak = made._peak(*between)
-            low, high = made._ends(peak)
+            peak = laws._peak(*between)
+            low, high = laws._ends(peak)
         if np.max(high - low) < _LISTED:
             parts = Segments(np.append(0, np.cumsum(high - low + 1)))
-            every = np.arange(parts.start[-1]) + (low - parts.start[:-1])[parts.owner]
-            return cls(noisy, place, log_rate, Cells(parts.owner, every, every))
+            all_counts = np.arange(parts.start[-1]) + (low - parts.start[:-1])[parts.owner]
+            return cls(noisy, place, log_rate, Cells(parts.owner, all_counts, all_counts))
         kinks = [kink[place] for kink in noisy.kinks]
-        seeds = np.stack([own + more for own in (peak, *kinks) for more in (0, 1)], axis=1)
+        seeds = np.stack([centre + more for centre in (peak, *kinks) for more in (0, 1)], axis=1)
         start = cells_from(seeds.astype(np.float64), low.astype(float), high.astype(float))
-        return cls(noisy, place, log_rate, refined(made.log_weight, start, rows.size, _DEPTH))
+        return cls(noisy, place, log_rate, refined(laws.log_weight, start, rows.size, _DEPTH))
 
     def cut(self, longest: float) -> "PoissonCounts":
         """Cut cells that are longer."""
@@ -69,8 +69,8 @@ class PoissonCounts:
 
     def log_weight(self, row: Integers, counts: Floats | Integers) -> Floats:
         """Log-probability of counts and of what was drawn of them, elementwise."""
-        known = self.noisy.log_mass(counts, self.place[row])
-        return known + log_poisson(counts, self.log_rate[row], self._rate[row])
+        log_mass = self.noisy.log_mass(counts, self.place[row])
+        return log_mass + log_poisson(counts, self.log_rate[row], self._rate[row])
 
     @cached_property
     def _rate(self) -> Floats:
@@ -78,9 +78,9 @@ class PoissonCounts:
 
     def _around_peak(self) -> tuple[Integers, Integers]:
         """Two counts of each row between which the most probable one is: its rate and its draw."""
-        drawn = np.maximum(self.noisy.drawn[self.place], 0.0)
-        drawn = np.where(self.noisy.noised[self.place], drawn, self._rate)
-        low, high = np.minimum(self._rate, drawn), np.maximum(self._rate, drawn)
+        noisy_counts = np.maximum(self.noisy.drawn[self.place], 0.0)
+        noisy_counts = np.where(self.noisy.noised[self.place], noisy_counts, self._rate)
+        low, high = np.minimum(self._rate, noisy_counts), np.maximum(self._rate, noisy_counts)
         return np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
 
     def _peak(self, low: Integers, high: Integers) -> Integers:
@@ -94,7 +94,7 @@ class PoissonCounts:
 
     def _ends(self, peak: Integers) -> tuple[Integers, Integers]:
         """The least and the largest count of each row that matters."""
-        rows, found = np.arange(peak.size), []
+        rows, ends = np.arange(peak.size), []
         least = self.log_weight(rows, peak) - _DEPTH
         for outside in _beyond(peak):
             inside = peak
@@ -102,8 +102,8 @@ class PoissonCounts:
                 middle = (inside + outside) // 2
                 seen = self.log_weight(rows, middle) >= least
                 inside, outside = np.where(seen, middle, inside), np.where(seen, outside, middle)
-            found.append(np.where(self.log_weight(rows, outside) >= least, outside, inside))
-        return found[0], found[1]
+            ends.append(np.where(self.log_weight(rows, outside) >= least, outside, inside))
+        return ends[0], ends[1]
 
     @cached_property
     def are_listed(self) -> bool:

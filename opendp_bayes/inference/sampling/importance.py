@@ -88,10 +88,12 @@ class Weighted(Listed):
         self.diagnostics = replace(self.diagnostics, log_error=log_error, disagreement=disagreement)
         return self
 
-    def _of(self, part: Callable[[Any], Any]) -> "Weighted":
-        made = Weighted(part(self.rows), self._log_weights, part(self.prior))
-        found = self.diagnostics
-        return made.noting(log_error=found.log_error, disagreement=found.disagreement)
+    def _of(self, select: Callable[[Any], Any]) -> "Weighted":
+        selected = Weighted(select(self.rows), self._log_weights, select(self.prior))
+        diagnostics = self.diagnostics
+        return selected.noting(
+            log_error=diagnostics.log_error, disagreement=diagnostics.disagreement
+        )
 
 
 class Proposals:
@@ -108,13 +110,17 @@ class Proposals:
         self._size = int(centres[0].sum())
         width = max(width, smallest_local_sensitivity(self._size, prior) / 4)
         narrowest = [min(local_sensitivity(centre, prior) / 2, width) for centre in centres]
-        each = [least * 2.0 ** np.arange(math.ceil(-math.log2(least))) for least in narrowest]
-        self._widths = np.concatenate(each)
+        widths_of_centres = [
+            least * 2.0 ** np.arange(math.ceil(-math.log2(least))) for least in narrowest
+        ]
+        self._widths = np.concatenate(widths_of_centres)
         #: For each width, the place of its centre.
-        self._about = np.repeat(np.arange(len(centres)), [widths.size for widths in each])
+        self._about = np.repeat(
+            np.arange(len(centres)), [widths.size for widths in widths_of_centres]
+        )
         self._samplers = [
-            HellingerSampler(centres[place], prior, width)
-            for place, width in zip(self._about, self._widths.tolist(), strict=True)
+            HellingerSampler(centres[row], prior, width)
+            for row, width in zip(self._about, self._widths.tolist(), strict=True)
         ]
         self._log_normalisers = np.array(
             [sampler.log_normaliser(_PROPOSALS) for sampler in self._samplers]
@@ -126,9 +132,9 @@ class Proposals:
     def draw(self, numbers: Integers, rng: Generator) -> Integers:
         """So many draws from each law, shape `(sum of numbers, k)`."""
         wanted = iter(numbers.tolist())
-        found = [dirichlet_multinomial(self._size, a, next(wanted), rng) for a in self._priors]
-        found += [sampler.draw(next(wanted)) for sampler in self._samplers]
-        return np.concatenate(found)
+        batches = [dirichlet_multinomial(self._size, a, next(wanted), rng) for a in self._priors]
+        batches += [sampler.draw(next(wanted)) for sampler in self._samplers]
+        return np.concatenate(batches)
 
     def log_densities(self, counts: Integers) -> Floats:
         """Log-probability of every row of `counts` under every law, shape `(m, len(self))`."""
@@ -147,24 +153,26 @@ def by_importance(
     """Draws until they have the wanted effective sample size, at most `_MOST_DRAWS`;
     `log_likelihood` takes rows of counts, shape `(m, k)`.
     """
-    drawn = np.zeros(len(proposals), dtype=np.int64)
+    numbers_drawn = np.zeros(len(proposals), dtype=np.int64)
     shares, number = np.full(len(proposals), 1 / len(proposals)), _FIRST_DRAWS
-    kept = []
+    batches = []
     while True:
         numbers = np.ceil(number * shares).astype(np.int64)
-        drawn += numbers
+        numbers_drawn += numbers
         new = proposals.draw(numbers, rng)
-        kept.append((new, log_likelihood(new), proposals.log_densities(new)))
-        counts, log_likelihoods, log_densities = map(np.concatenate, zip(*kept, strict=True))
+        batches.append((new, log_likelihood(new), proposals.log_densities(new)))
+        counts, log_likelihoods, log_densities = map(np.concatenate, zip(*batches, strict=True))
         # All draws together are from the mixture of the laws in the numbers drawn.
-        log_mixture = special.logsumexp(log_densities, axis=1, b=drawn)
+        log_mixture = special.logsumexp(log_densities, axis=1, b=numbers_drawn)
         log_weights = log_likelihoods + log_densities[:, 0] - log_mixture
         result = Weighted(counts, log_weights, proposals.prior)
         ess = result.independent
         if ess >= effective or len(counts) >= _MOST_DRAWS:
             return result
-        found = result.weights @ (drawn * np.exp(log_densities - log_mixture[:, None]))
-        shares = (1 - _EVEN) * found + _EVEN / len(proposals)
+        shares_found = result.weights @ (
+            numbers_drawn * np.exp(log_densities - log_mixture[:, None])
+        )
+        shares = (1 - _EVEN) * shares_found + _EVEN / len(proposals)
         lacking = max(1.2 * (effective / ess - 1) * len(counts), _FIRST_DRAWS)
         number = math.ceil(min(lacking, len(counts), _MOST_DRAWS - len(counts)))
 

@@ -58,19 +58,19 @@ def by_interpolation(
         width = widths.widths_at(counts, prior)
         return -likelihood.distances(counts) / width - normaliser(counts, np.log(width))
 
-    found = by_importance(log_likelihood, proposals, min(_PILOT, effective), rng)
-    trial = normaliser.tested(found, rng)
+    weighted = by_importance(log_likelihood, proposals, min(_PILOT, effective), rng)
+    trial = normaliser.tested(weighted, rng)
     for turn in range(_ROUNDS + 1):
         enough = trial.error <= _ERROR or turn == _ROUNDS
         # What was tested is used too, and what follows from that tested again.
         normaliser = normaliser.refined(trial)
         draws = effective if enough else min(_PILOT, effective)
-        found = by_importance(log_likelihood, proposals, draws, rng)
-        trial = normaliser.tested(found, rng)
+        weighted = by_importance(log_likelihood, proposals, draws, rng)
+        trial = normaliser.tested(weighted, rng)
         if enough and trial.error <= _ERROR:
             break
-    differs = disagreement(found, found.independent, log_likelihood, released, rng)
-    return found.noting(log_error=trial.error, disagreement=differs)
+    differs = disagreement(weighted, weighted.independent, log_likelihood, released, rng)
+    return weighted.noting(log_error=trial.error, disagreement=differs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,25 +97,25 @@ class LogNormaliser:
         self._widths, self._prior, self._counts = widths, prior, counts
         self._log_widths = np.log(widths.widths_at(counts, prior))
         self._values = self._estimates(counts, self._log_widths) if values is None else values
-        place = self._coordinates(counts, self._log_widths)
-        self._centre = place.mean(axis=0)
-        self._spread = np.maximum(place.std(axis=0), np.finfo(np.float64).eps)
+        points = self._coordinates(counts, self._log_widths)
+        self._centre = points.mean(axis=0)
+        self._spread = np.maximum(points.std(axis=0), np.finfo(np.float64).eps)
         difference = self._values - self._closed_form(counts, self._log_widths)
         self._spline = scipy.interpolate.RBFInterpolator(
-            self._standardised(place), difference, kernel="linear", smoothing=_SMOOTHING
+            self._standardised(points), difference, kernel="linear", smoothing=_SMOOTHING
         )
 
     def __call__(self, counts: Integers, log_widths: Floats) -> Floats:
-        place = self._standardised(self._coordinates(counts, log_widths))
-        return np.asarray(self._closed_form(counts, log_widths) + self._spline(place))
+        points = self._standardised(self._coordinates(counts, log_widths))
+        return np.asarray(self._closed_form(counts, log_widths) + self._spline(points))
 
-    def tested(self, found: Weighted, rng: Generator) -> Trial:
+    def tested(self, weighted: Weighted, rng: Generator) -> Trial:
         """At draws of the posterior; where they are only a few data sets, at the next most probable
         ones as well.
         """
-        counts = np.unique(found.sample(_ADDED, rng), axis=0)
+        counts = np.unique(weighted.sample(_ADDED, rng), axis=0)
         if len(counts) < _FEWEST:
-            probable = found.rows[np.argsort(-found.weights)[: 4 * _FEWEST]]
+            probable = weighted.rows[np.argsort(-weighted.weights)[: 4 * _FEWEST]]
             _, first = np.unique(probable, axis=0, return_index=True)
             next_ones = probable[np.sort(first)][:_FEWEST]
             counts = np.unique(np.vstack([counts, next_ones]), axis=0)
@@ -139,17 +139,17 @@ class LogNormaliser:
     def _closed_form(self, counts: Integers, log_widths: Floats) -> Floats:
         size, exponents = int(counts[0].sum()), np.exp(-log_widths)
         blocks = [slice(first, first + _BLOCK) for first in range(0, len(counts), _BLOCK)]
-        each = (
+        levels = (
             floor_and_peak(size, self._prior + counts[block], exponents[block]) for block in blocks
         )
-        return np.concatenate([np.logaddexp(floor, peak) for floor, peak in each])
+        return np.concatenate([np.logaddexp(floor, peak) for floor, peak in levels])
 
     def _coordinates(self, counts: Integers, log_widths: Floats) -> Floats:
         # The power spreads small counts out, where the function bends.
         return np.column_stack([(counts + 0.5) ** 0.25, log_widths])
 
-    def _standardised(self, place: Floats) -> Floats:
-        return (place - self._centre) / self._spread
+    def _standardised(self, points: Floats) -> Floats:
+        return (points - self._centre) / self._spread
 
 
 @lru_cache(maxsize=8)
@@ -161,5 +161,7 @@ def over_prior(widths: Widths, size: int, prior: tuple[float, ...]) -> LogNormal
         (alpha / SPARSER, _SPARSE_NODES),
         (np.ones(alpha.size), _UNIFORM_NODES),
     )
-    drawn = [dirichlet_multinomial(size, each, number, rng) for each, number in priors]
-    return LogNormaliser(widths, alpha, np.unique(np.concatenate(drawn), axis=0))
+    samples = [
+        dirichlet_multinomial(size, concentration, number, rng) for concentration, number in priors
+    ]
+    return LogNormaliser(widths, alpha, np.unique(np.concatenate(samples), axis=0))

@@ -37,38 +37,40 @@ class Draws(Protocol):
 D = TypeVar("D", bound=Draws)
 
 
-class _Kept:
+class _DrawsFile:
     """The draws in a file, by the key of what they were made from, and new ones."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._found = path, _read(path)
+        self._path, self._arrays = path, _read(path)
         self._new: Arrays = {}
 
-    def of(self, key: str, drawn: Callable[[], D], of_arrays: Callable[[Arrays], D]) -> D:
-        every = (self._found | self._new).items()
-        known = {name[len(key) + 1 :]: values for name, values in every if name.startswith(key)}
-        if known:
+    def draws(self, key: str, draw: Callable[[], D], of_arrays: Callable[[Arrays], D]) -> D:
+        arrays = (self._arrays | self._new).items()
+        arrays_of_key = {
+            label[len(key) + 1 :]: values for label, values in arrays if label.startswith(key)
+        }
+        if arrays_of_key:
             with suppress(KeyError, IndexError, TypeError, ValueError):  # which are not all of ours
-                return of_arrays(known)
+                return of_arrays(arrays_of_key)
         start = perf_counter()
-        found = drawn()
+        draws = draw()
         if perf_counter() - start >= _WORTH:
-            self._new |= {f"{key}/{name}": values for name, values in found.arrays().items()}
-        return found
+            self._new |= {f"{key}/{label}": values for label, values in draws.arrays().items()}
+        return draws
 
     def write(self) -> None:
         """Write all draws, if some are new, where the folder lets us: the new ones alone where all
         are too large, and none where these are.
         """
-        both = self._found | self._new
-        kept = next((each for each in (both, self._new) if _size(each) <= _LARGEST), {})
-        if not (self._new and kept):
+        both = self._arrays | self._new
+        written = next((arrays for arrays in (both, self._new) if _size(arrays) <= _LARGEST), {})
+        if not (self._new and written):
             return
         with suppress(OSError):
             beside = self._path.with_name(f".{self._path.name}-{token_hex(4)}")
             try:
                 with open(beside, "xb") as file:
-                    np.savez_compressed(file, allow_pickle=False, **kept)
+                    np.savez_compressed(file, allow_pickle=False, **written)
                 os.replace(beside, self._path)
             finally:
                 beside.unlink(missing_ok=True)
@@ -78,18 +80,18 @@ def _read(path: Path) -> Arrays:
     """The arrays in a file; none where there is none, or it is none of ours."""
     try:
         with open(path, "rb") as file:  # which numpy leaves open where it fails
-            found = np.load(file, allow_pickle=False)
-            read = {name: found[name] for name in getattr(found, "files", ())}
+            archive = np.load(file, allow_pickle=False)
+            read = {label: archive[label] for label in getattr(archive, "files", ())}
     except Exception:  # noqa: BLE001 - zip, zlib and numpy have many for what is damaged
         return {}
-    return {name: values for name, values in read.items() if isinstance(values, np.ndarray)}
+    return {label: values for label, values in read.items() if isinstance(values, np.ndarray)}
 
 
 def _size(arrays: Arrays) -> int:
     return sum(values.nbytes for values in arrays.values())
 
 
-_KEPT: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+_CACHE: ContextVar[_DrawsFile | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
@@ -97,32 +99,32 @@ def kept_beside(file: Path) -> Iterator[None]:
     """Take draws within the block from `FILE.draws.npz` beside a file, or keep them there if they
     take more than a second.
     """
-    kept = _Kept(file.with_name(f"{file.name}.draws.npz"))
-    token = _KEPT.set(kept)
+    cache = _DrawsFile(file.with_name(f"{file.name}.draws.npz"))
+    token = _CACHE.set(cache)
     try:
         yield
-        kept.write()
+        cache.write()
     finally:
-        _KEPT.reset(token)
+        _CACHE.reset(token)
 
 
-def kept(
-    of: Sequence[Any],
+def cached(
+    facts: Sequence[Any],
     releases: Sequence[ReleasedData],
-    drawn: Callable[[], D],
+    draw: Callable[[], D],
     of_arrays: Callable[[Arrays], D],
 ) -> D:
-    """Return what `drawn` draws of releases and of what `of` says, in values whose `repr` tells
+    """Return what `draw` draws of releases and of what `facts` says, in values whose `repr` tells
     them apart, the seed last; or what `of_arrays` makes of those that are kept, if there are such.
     """
-    kept = _KEPT.get()
+    cache = _CACHE.get()
     # Without a seed, and of a generator, others are wanted each time.
-    if kept is None or isinstance(of[-1], np.random.Generator | None):
-        return drawn()
-    facts = version("opendp-bayes"), of, list(map(_facts, releases))
-    return kept.of(sha256(repr(facts).encode()).hexdigest()[:32], drawn, of_arrays)
+    if cache is None or isinstance(facts[-1], np.random.Generator | None):
+        return draw()
+    key = version("opendp-bayes"), facts, list(map(_facts, releases))
+    return cache.draws(sha256(repr(key).encode()).hexdigest()[:32], draw, of_arrays)
 
 
 def _facts(release: ReleasedData) -> list[Any]:
     values = [getattr(release, field.name) for field in fields(ReleasedData)]
-    return [_facts(of) if isinstance(of, ReleasedData) else of for of in values]
+    return [_facts(value) if isinstance(value, ReleasedData) else value for value in values]

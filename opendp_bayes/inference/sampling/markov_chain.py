@@ -63,9 +63,9 @@ class Diagnostics(Shown):
     def of(cls, values: Floats) -> "Diagnostics":
         """Diagnostics of the values of all draws, shape `(chains, draws, k)`."""
         block = max(1, _BLOCK // max(values[..., 0].size, 1))
-        parts = [values[..., at : at + block] for at in range(0, values.shape[-1], block)]
-        found = [r_hat_and_ess(part) for part in parts]
-        r_hat, ess = (np.concatenate(each) for each in zip(*found, strict=True))
+        parts = [values[..., start : start + block] for start in range(0, values.shape[-1], block)]
+        results = [r_hat_and_ess(columns) for columns in parts]
+        r_hat, ess = (np.concatenate(arrays) for arrays in zip(*results, strict=True))
         return cls(r_hat, ess, *values.shape[:2])
 
     def sheet(self) -> Sheet:
@@ -108,18 +108,18 @@ def run_until(
     apart : int, default 1
         Sweeps between two draws, to begin with.
     """
-    drawn: list[D] = []
+    sweeps: list[D] = []
     for doubling in range(doublings + 1):
         if doubling:
             length *= 2
             if length > most * apart:
-                drawn, apart = drawn[1::2], 2 * apart
-        while len(drawn) * apart < length:
-            drawn.append(sweep(apart))
-        found, settled = look(drawn, length)
+                sweeps, apart = sweeps[1::2], 2 * apart
+        while len(sweeps) * apart < length:
+            sweeps.append(sweep(apart))
+        result, settled = look(sweeps, length)
         if settled:
             break
-    return found
+    return result
 
 
 class Chains(Listed):
@@ -138,19 +138,19 @@ class Chains(Listed):
         expected = expected / expected.sum(axis=-1, keepdims=True)
         return Diagnostics.of(expected)
 
-    def _of(self, part: Callable[[Any], Any]) -> "Chains":
-        counted = None if self._counted is None else self._counted._of(part)
-        return type(self)(part(self.chains), part(self.prior), counted)
+    def _of(self, select: Callable[[Any], Any]) -> "Chains":
+        counted = None if self._counted is None else self._counted._of(select)
+        return type(self)(select(self.chains), select(self.prior), counted)
 
 
-def warn_of_draws(found: Any, effective: int = FEWEST_EFFECTIVE) -> None:
+def warn_of_draws(diagnostics: Any, effective: int = FEWEST_EFFECTIVE) -> None:
     """Warn where the diagnostics of draws, if there were any, say that they are few, fewer than
     so many effective ones, or do not agree.
     """
-    if found is None:
+    if diagnostics is None:
         return
-    ess, r_hat = found.ess.min(), getattr(found, "r_hat", np.ones(1)).max()
-    log_error, differs = getattr(found, "log_error", 0.0), found.disagreement or 0.0
+    ess, r_hat = diagnostics.ess.min(), getattr(diagnostics, "r_hat", np.ones(1)).max()
+    log_error, differs = getattr(diagnostics, "log_error", 0.0), diagnostics.disagreement or 0.0
     if (
         ess < min(effective, FEWEST_EFFECTIVE)
         or r_hat > LARGEST_R_HAT
@@ -186,11 +186,11 @@ def _normal_scores(values: Floats) -> Floats:
     """Those of the ranks in each row; equal values share the mean of theirs."""
     rows = values.reshape(len(values), -1)
     order = np.argsort(rows, axis=1)
-    ascending, place = np.take_along_axis(rows, order, axis=1), np.arange(rows.shape[1])
+    ascending, positions = np.take_along_axis(rows, order, axis=1), np.arange(rows.shape[1])
     new = np.diff(ascending, axis=1) != 0
     edge = np.ones((len(rows), 1), dtype=np.bool_)
-    first = np.maximum.accumulate(np.where(np.hstack([edge, new]), place, 0), axis=1)
-    last = np.where(np.hstack([new, edge]), place, place[-1])
+    first = np.maximum.accumulate(np.where(np.hstack([edge, new]), positions, 0), axis=1)
+    last = np.where(np.hstack([new, edge]), positions, positions[-1])
     last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
     ranks = np.empty_like(rows, dtype=np.float64)
     np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
@@ -200,9 +200,9 @@ def _normal_scores(values: Floats) -> Floats:
 def _r_hat(values: Floats) -> Floats:
     within = np.mean(np.var(values, axis=2, ddof=1), axis=1)
     between, length = np.var(np.mean(values, axis=2), axis=1, ddof=1), values.shape[2]
-    found = np.sqrt((length - 1) / length + between / np.maximum(within, _ROUNDING))
+    ratio = np.sqrt((length - 1) / length + between / np.maximum(within, _ROUNDING))
     apart = np.where(between > _ROUNDING, np.inf, 1.0)
-    return np.asarray(np.where(within < _ROUNDING, apart, found))
+    return np.asarray(np.where(within < _ROUNDING, apart, ratio))
 
 
 def _ess(values: Floats, same: Any) -> Floats:

@@ -25,7 +25,7 @@ _CORNERS = 4
 
 
 def disagreement(
-    found: Listed,
+    listed: Listed,
     ess: float,
     log_likelihood: Callable[[Integers], Floats],
     released: Integers,
@@ -35,14 +35,14 @@ def disagreement(
     draws that are worth `ess` independent ones and those of the second look; 0 where it is worth
     too few itself.
     """
-    top = climbed(log_likelihood, starts(found, released), found.prior)
+    top = climbed(log_likelihood, starts(listed, released), listed.prior)
     # About the release as well, where the posterior may have a narrower peak than at its top.
-    proposals = Proposals(np.unique([top, released], axis=0), found.prior, 1.0)
+    proposals = Proposals(np.unique([top, released], axis=0), listed.prior, 1.0)
     second = by_importance(log_likelihood, proposals, min(_LOOKS, int(ess)), rng)
-    other = float(second.diagnostics.ess[0])
-    if other < _FEWEST:
+    effective = float(second.diagnostics.ess[0])
+    if effective < _FEWEST:
         return 0.0
-    means, squares = zip(expected(found, ess), expected(second, other), strict=True)
+    means, squares = zip(expected(listed, ess), expected(second, effective), strict=True)
     return float(np.max(np.abs(means[0] - means[1]) / np.sqrt(squares[0] + squares[1])))
 
 
@@ -62,10 +62,10 @@ def expected(rows: Listed | Weighted, ess: float) -> tuple[Floats, Floats]:
     return mean, rows.weights @ square / ess + 1e-18
 
 
-def starts(found: Listed, released: Integers) -> Integers:
+def starts(listed: Listed, released: Integers) -> Integers:
     """Data sets to climb from, shape `(m, k)`."""
-    size, prior = int(released.sum()), found.prior
-    best = found.rows[np.argmax(found.weights)]
+    size, prior = int(released.sum()), listed.prior
+    best = listed.rows[np.argmax(listed.weights)]
     likely = np.argsort(-prior)[:_CORNERS]
     corners = size * np.eye(prior.size, dtype=np.int64)[likely]
     mean = nearest_counts(np.floor(prior / prior.sum() * size).astype(np.int64), size)
@@ -87,19 +87,19 @@ def climbed(
     pairs = np.array([(i, j) for i in range(k) for j in range(k) if i != j])
     leave, enter = np.repeat(pairs, steps.size, axis=0).T
     number = np.tile(steps, len(pairs))
-    place, tops = starts, height(starts)
+    points, tops = starts, height(starts)
     for _ in range(_STEPS):
-        moved = np.minimum(number, place[:, leave])  # of each start, shape (m, moves)
-        tried = np.repeat(place[:, None, :], number.size, axis=1)
+        moved = np.minimum(number, points[:, leave])  # of each start, shape (m, moves)
+        tried = np.repeat(points[:, None, :], number.size, axis=1)
         moves = np.arange(number.size)
         tried[:, moves, leave] -= moved
         tried[:, moves, enter] += moved
         heights = height(tried.reshape(-1, k)).reshape(moved.shape)
         best = np.argmax(heights, axis=1)
-        rows = np.arange(len(place))
+        rows = np.arange(len(points))
         better = heights[rows, best] > tops + 1e-9
         if not np.any(better):
             break
-        place = np.where(better[:, None], tried[rows, best], place)
+        points = np.where(better[:, None], tried[rows, best], points)
         tops = np.where(better, heights[rows, best], tops)
-    return np.asarray(place[np.argmax(tops)])
+    return np.asarray(points[np.argmax(tops)])
