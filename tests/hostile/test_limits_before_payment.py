@@ -72,6 +72,7 @@ answers/ordered:QuantilePosterior.value
 answers/ordered:quantiles_of
 answers/ordered:check_one_variable
 answers/ordered:_edges
+answers/posterior:NoiseAwarePosterior.__init__
 answers/posterior:NoiseAwarePosterior._pair
 answers/posterior:NoiseAwarePosterior.odds_ratio
 answers/posterior:NoiseAwarePosterior._in_order

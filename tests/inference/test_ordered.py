@@ -182,7 +182,7 @@ def test_of_one_variable_of_a_joint_table():
         guarantee(13),
         ("region", "income"),
     ).posterior
-    sets, weights = brute_force.data_sets(table.release)
+    sets, weights = brute_force.data_sets(table.releases[0])
     a = 0.5 + sets
     of_all = (a[:, :3] + a[:, 3:], table.marginal("income"))
     of_south = (a[:, 3:], table.conditional("income", region="s"))
