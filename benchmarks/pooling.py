@@ -98,7 +98,7 @@ def joint_table(drawn: Any, labels: Any, mechanism: Any, promised: Any) -> Any:
 
 def measured(kind: Any, labels: Any, epsilon: float, data: Any) -> list[float]:
     """Errors alone, and pooled and learned errors, how often intervals hold and times; effective
-    draws and R-hat of the pooled ones.
+    draws of the pooled ones.
     """
     theta, counts = data
     pool, alone, joint = kind(counts, labels, epsilon)
@@ -110,7 +110,7 @@ def measured(kind: Any, labels: Any, epsilon: float, data: Any) -> list[float]:
     table = ob.noise_aware_posterior(joint, prior="learned")
     given = [table.conditional("answer", group=group) for group in range(len(counts))]
     found += [*worth_of(given, theta), process_time() - start]
-    return [*found, float(pooled.diagnostics.ess.min()), float(pooled.diagnostics.r_hat.max())]
+    return [*found, float(pooled.diagnostics.ess.min())]
 
 
 def worth_of(posteriors: list[Any], theta: Any) -> tuple[float, float]:
@@ -125,7 +125,7 @@ def worth(kind: Any, labels: Any, epsilon: float, make: Any, releases: int) -> l
     """The row of several releases, each of other data."""
     generators = map(np.random.default_rng, range(releases))
     of_each = np.array([measured(kind, labels, epsilon, make(rng)) for rng in generators]).T
-    alone, pooled, held, spent, learned, learned_held, learned_spent, draws, r_hat = of_each
+    alone, pooled, held, spent, learned, learned_held, learned_spent, draws = of_each
     return [
         f"{pooled.mean():.4f}",
         f"{alone.mean():.4f}",
@@ -137,7 +137,6 @@ def worth(kind: Any, labels: Any, epsilon: float, make: Any, releases: int) -> l
         f"{learned_held.mean():.0f} %, {learned_held.min():.0f} to {learned_held.max():.0f}",
         f"{learned_spent.min():.0f} to {learned_spent.max():.0f}",
         f"{draws.min():.0f}",
-        f"{r_hat.max():.3f}",
     ]
 
 
@@ -171,7 +170,6 @@ def main() -> None:
             "learned held",
             "learned s",
             "draws",
-            "R-hat",
         ],
         [*rows, ["table of the model itself", "0.1", *own]],
         f"{GROUPS} groups of {LEAST} to {MOST} records, {len(LABELS)} categories, κ = {KAPPA:g}, in"

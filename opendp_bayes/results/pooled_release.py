@@ -1,7 +1,6 @@
 """The analyst's result of pooling: groups that borrow strength from each other."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, Shown
-from opendp_bayes.inference.pooling.pooled_draws import (
-    LARGEST_R_HAT,
-    are_worth,
-    diagnostics_of,
-)
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
-from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
+from opendp_bayes.inference.pooling.pooled_posterior import (
+    Concentrations,
+    PooledPosterior,
+    estimates_of_groups,
+)
+from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
 
 #: The median of the prior of κ, in records, which is log-logistic.
 _MEDIAN = 10.0
+#: More drawn counts than these are estimated together.
+_TOGETHER = 1 << 20
 
 
 class Pooled(Shown, Mapping[Key, PooledPosterior]):
@@ -57,12 +58,16 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
     guarantee
         What the release promises that this is computed from (`PrivacyGuarantee`).
     diagnostics
-        Of the draws (`Diagnostics`): R-hat and effective draws of ln κ first, then of every entry
-        of m. Draws are of four parts, each weighed by itself, which count as chains.
+        Of the draws of κ and m (`WeightDiagnostics`): how many effective ones there are.
     """
 
     def __init__(
-        self, groups: PooledGroups, guarantee: PrivacyGuarantee, a: Floats, counts: Integers
+        self,
+        groups: PooledGroups,
+        guarantee: PrivacyGuarantee,
+        a: Floats,
+        counts: Integers,
+        effective: float,
     ) -> None:
         self.guarantee = guarantee
         self._groups, self.categories, self.drawn = (
@@ -71,15 +76,14 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
             groups.noisy.drawn,
         )
         self._unordered, self._a, self._counts = groups.unordered, a, counts
-        concentrations = a.reshape(-1, a.shape[-1])
-        self.kappa = concentrations.sum(axis=1)
-        self.m = concentrations / self.kappa[:, None]
-        self.diagnostics = replace(diagnostics_of(a), categories=("ln κ", *self.categories))
+        self.kappa = a.sum(axis=1)
+        self.m = a / self.kappa[:, None]
+        ess = np.full(len(self.categories), effective)
+        self.diagnostics = WeightDiagnostics(ess, len(a), categories=self.categories)
 
     def __getitem__(self, key: Key) -> PooledPosterior:
         position = position_of(key, self._groups, ("group", "groups"))
-        counts = self._counts[..., position, :]
-        concentrations = Concentrations.of(self._a, counts)
+        concentrations = Concentrations.of(self._a, self._counts[:, position], self.diagnostics)
         return PooledPosterior(self.categories, concentrations, self._unordered)
 
     def __eq__(self, other: object) -> bool:
@@ -106,10 +110,12 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
             Unless `0 < level < 1`.
         """
         level = as_level(level)
-        estimates = zip(
-            *(estimate_of(posterior, level) for posterior in self.values()), strict=True
-        )
-        estimate, drawn = Estimate(*map(np.concatenate, estimates)), self.drawn.ravel().tolist()
+        if self._counts.size > _TOGETHER:
+            estimate = Estimate(*estimates_of_groups(self._a, self._counts, level))
+        else:
+            each = zip(*(estimate_of(one, level) for one in self.values()), strict=True)
+            estimate = Estimate(*map(np.concatenate, each))
+        drawn = self.drawn.ravel().tolist()
         frame = estimates_frame(estimate, self.categories, drawn, level, self)
         return frame.rename({"count": "drawn"})
 
@@ -144,8 +150,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         notes = (
             f"The others are worth {middle} records to a group ({100 * level:.6g} %: {low} to"
             f" {high}).",
-            f"Importance sampling: R-hat {self.diagnostics.r_hat.max():.3f}, effective draws"
-            f" {self.diagnostics.ess.min():.0f}.",
+            f"Importance sampling: {self.diagnostics.ess.min():.0f} effective draws.",
         )
         return estimates_sheet(
             self.to_frame(level), level, self.guarantee, notes, whose="All groups together: "
@@ -155,7 +160,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         low, middle, high = np.quantile(self.kappa, [0.025, 0.5, 0.975])
         return (
             f"Pooled({len(self)} groups, kappa={middle:.3g} (95 %: {low:.3g} to {high:.3g}),"
-            f" R-hat {self.diagnostics.r_hat.max():.3f}, ESS {self.diagnostics.ess.min():.0f})"
+            f" ESS {self.diagnostics.ess.min():.0f})"
         )
 
 
@@ -184,14 +189,12 @@ def pooled(
         )
     effective, rng = as_size(ess, "ess", "draws"), as_generator(random_state)
     with waiting("Estimating the groups together"):
-        draws = groups.draws(prior, kappa_prior, effective, rng)
-    result = Pooled(groups, guarantee, *draws)
-    if not are_worth(draws[0], effective):
+        a, counts, worth = groups.draws(prior, kappa_prior, effective, rng)
+    if worth < effective:
         raise ValueError(
-            f"pooled: the draws of kappa and m are worth {result.diagnostics.ess.min():.0f}"
-            f" independent ones, R-hat {result.diagnostics.r_hat.max():.3f}; they must be worth"
-            f" ess={effective}, with an R-hat of at most {LARGEST_R_HAT}. Merge categories, of"
-            f" which {len(prior)} are too many or too empty, take the posterior of each group, or"
-            " of a joint table the one with prior='learned' (docs: Limits of pooling).",
+            f"pooled: the draws of kappa and m are worth {worth:.0f} independent ones; they must be"
+            f" worth ess={effective}. Merge categories, of which {len(prior)} are too many or too"
+            " empty, take the posterior of each group, or of a joint table the one with"
+            " prior='learned' (docs: Limits of pooling).",
         )
-    return result
+    return Pooled(groups, guarantee, a, counts, worth)

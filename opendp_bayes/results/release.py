@@ -292,8 +292,8 @@ class Release(Estimated, ReleasedData):
             Prior of κ, a frozen continuous distribution of scipy on positive numbers; by default
             `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
         ess : int, default 100
-            How many effective draws of ln κ and of every entry of m there are at least; of 4000
-            draws, or 15 times as many as these.
+            How many effective draws of κ and m there are at least; each has three draws of the
+            counts.
         random_state : int or None, default 0
             Of the draws; None for another at each call.
 
@@ -307,8 +307,7 @@ class Release(Estimated, ReleasedData):
         ------
         ValueError, TypeError
             For a variable or prior that does not fit, and for a release that is no joint table,
-            leaves out cells of it or is not noise on counts. Where too few draws are effective, or
-            their R-hat is above 1.01.
+            leaves out cells of it or is not noise on counts, and where too few draws are effective.
         """
         from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
         from opendp_bayes.results.pooled_release import pooled
@@ -638,7 +637,8 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
             Prior of κ, a frozen continuous distribution of scipy on positive numbers; by default
             `scipy.stats.fisk(1, scale=10)`.
         ess : int, default 100
-            How many effective draws of ln κ and of every entry of m there are at least.
+            How many effective draws of κ and m there are at least; each has three draws of the
+            counts.
         random_state : int or None, default 0
             Of the draws; None for another at each call.
 
@@ -651,7 +651,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         ------
         ValueError, TypeError
             For priors that are not valid, and where the draw is not noise on counts, or where draws
-            are worth fewer or their R-hat is above 1.01.
+            are worth fewer.
         """
         from opendp_bayes.inference.pooling.pooled_groups import groups_of_release
         from opendp_bayes.results.pooled_release import pooled

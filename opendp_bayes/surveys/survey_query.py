@@ -16,7 +16,6 @@ from opendp.core import new_function
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement, Transformation
 
-from opendp_bayes.inference.pooling.pooled_groups import check_pooled
 from opendp_bayes.mathematics.rounding import divided
 from opendp_bayes.mathematics.telling import meant, told, warn
 from opendp_bayes.mathematics.validation import MOST_RESULTS, as_positive, check_cells
@@ -31,7 +30,7 @@ from opendp_bayes.queries.bound_query import (
 from opendp_bayes.queries.categorical_counts import CountsOfFrame
 from opendp_bayes.queries.question import ARGUMENTS, Countable, LeftOut, Question
 from opendp_bayes.release_format.labels import are_same, in_order, place_of
-from opendp_bayes.results.release import GroupedRelease, Release
+from opendp_bayes.results.release import Release
 from opendp_bayes.surveys.joint_posterior import check_joint
 from opendp_bayes.surveys.survey import Survey
 from opendp_bayes.trusted.boundary import guarded, require_features
@@ -301,9 +300,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
         check_joint(tables)
 
     def check_pooled(self, name: str) -> None:
-        """Raise `ValueError` where the groups of a question cannot be pooled, whatever is drawn:
-        without noise on their counts, and where they are too many.
-        """
+        """Raise `ValueError` where the groups of a question are counted without noise."""
         setting = self.settings[name]
         if not setting.adds_noise:
             raise ValueError(
@@ -311,9 +308,6 @@ class SurveyQuery(ReleasedQuery[Survey]):
                 f" {type(setting.mechanism).__name__}; name another, as in mechanism ="
                 " 'laplace_parameters', or leave out pooled."
             )
-        release = self.questions[name].foreseen(setting)
-        if isinstance(release, GroupedRelease):
-            check_pooled(len(release), len(release.categories))
 
     @cached_property
     def _frames(self) -> list[CountsOfFrame]:

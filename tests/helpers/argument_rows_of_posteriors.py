@@ -65,7 +65,7 @@ COUNTS = np.array([[9, 1], [2, 3]])
 NOISY = PooledGroups(
     (1, 2), ("a", "b"), DrawnCounts.of(COUNTS, DiscreteLaplace(1.0), COUNTS > 0), None
 )
-POOLED = Pooled(NOISY, guarantee(None), np.full((4, 5, 2), 3.0), np.tile(COUNTS, (4, 5, 1, 1)))
+POOLED = Pooled(NOISY, guarantee(None), np.full((20, 2), 3.0), np.tile(COUNTS, (20, 1, 1)), 20.0)
 
 
 def of_variables(method: Any) -> Any:

@@ -9,7 +9,6 @@ import pytest
 from opendp_bayes.inference.learned import learned_counts
 from opendp_bayes.inference.pooling import pooled_draws
 from opendp_bayes.inference.sampling import interpolated_normaliser, markov_chain
-from opendp_bayes.results import pooled_release
 from opendp_bayes.surveys.levels import concentrations
 from opendp_bayes.surveys.survey_tables import consistent_draws, survey_posterior
 
@@ -29,9 +28,8 @@ def shorten(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(concentrations, name, value)
     for name, value in {"_STARTS": 1, "_BEFORE": 10, "_MOVES": 20, "_DOUBLINGS": 0}.items():
         patch.setattr(learned_counts, name, value)
-    for name, value in {"_FIRST": 40, "_MOST": 0.5, "_CENTRES": 3, "_FEWEST": 10}.items():
+    for name, value in {"_FIRST": 40, "_CENTRES": 3, "_FEWEST": 10}.items():
         patch.setattr(pooled_draws, name, value)
-    patch.setattr(pooled_release, "are_worth", lambda a, effective: True)
     for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
         patch.setattr(consistent_draws, name, value)
     for module in (learned_counts, markov_chain):

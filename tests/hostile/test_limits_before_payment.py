@@ -95,8 +95,8 @@ log_likelihood:LogLikelihood._probabilities
 log_likelihood:_summed
 noise_aware:noise_aware_posterior
 noise_aware:_with_prior
+pooling/pooled_groups:PooledGroups.draws
 pooling/pooled_groups:cells_by
-pooling/pooled_groups:check_pooled
 agreement_of_copies:_levels
 agreement_of_copies:agreement_of_copies
 agreement_of_copies:combine_estimates

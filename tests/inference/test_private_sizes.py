@@ -49,14 +49,16 @@ def log_terms(noise, drawn, a, most):
 )
 def test_probabilities_and_numbers_of_records_are_those_of_sums_over_all_counts(noise, most, error):
     noisy, start = DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0)
-    mixtures = [PrivateSizes(noisy.chosen([at]), start[[at]]) for at in range(2)]
+    groups = [PrivateSizes(noisy.chosen([at]), start[[at]]) for at in range(2)]
     sizes = np.add.outer(np.arange(most + 1), np.arange(most + 1))
     for a in CONCENTRATIONS:
-        found = PrivateSizes(noisy, start).terms(np.array(a))
-        records = [one.mixture(np.array(a)).all_records for one in mixtures]
+        found = [one.log_p(np.array(a)) for one in groups]
+        records = [one.all_records(one.mixture(np.array(a))) for one in groups]
         means, variances = np.array(records).T
         every = [log_terms(noise, drawn, a, most) for drawn in DRAWN]
         assert found == pytest.approx([special.logsumexp(each) for each in every], abs=error)
+        both = PrivateSizes(noisy.chosen([0, 1, 1]), start[[0, 1, 1]]).log_p(np.array(a))
+        assert both == pytest.approx(found[0] + 2 * found[1])
         laws = [special.softmax(each) for each in every]
         wanted = np.array([(law * sizes).sum() for law in laws])
         std = np.sqrt([(law * sizes**2).sum() for law in laws] - wanted**2)
@@ -69,22 +71,22 @@ def test_places_that_stand_for_several_counts_answer_as_all_counts_do(monkeypatc
     noise, rng = DiscreteLaplace(25.0), np.random.default_rng(0)
     drawn = rng.poisson(6.0, (40, 3)) + noise.simulate((40, 3), rng)
 
-    def terms():
+    def log_p():
         mixtures = PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
-        found = [mixtures.terms(np.full(3, a)).sum() for a in (0.5, 4.0, 60.0)]
-        return np.diff(found), mixtures.nodes.shape[2]
+        found = [mixtures.log_p(np.full(3, a)) for a in (0.5, 4.0, 60.0)]
+        return np.diff(found), mixtures.nodes.shape[1]
 
-    some, few = terms()
+    some, few = log_p()
     monkeypatch.setattr(module, "_OF_SCALE", 0.03)
     monkeypatch.setattr(module, "_OF_DISTANCE", 0.0)
-    every, many = terms()
+    every, many = log_p()
     assert 3 * few < many
-    assert some == pytest.approx(every, abs=0.05)
+    assert some == pytest.approx(every, abs=0.01)
     # Negative control: small counts that are as far apart as large ones are noticed.
-    monkeypatch.setattr(module, "_OF_SCALE", 0.25)
-    monkeypatch.setattr(module, "_OF_DISTANCE", 0.15)
+    monkeypatch.setattr(module, "_OF_SCALE", 0.8)
+    monkeypatch.setattr(module, "_OF_DISTANCE", 0.5)
     monkeypatch.setattr(module, "_OF_ROOT", 6.0)
-    assert np.abs(terms()[0] - every).max() > 0.2
+    assert np.abs(log_p()[0] - every).max() > 0.2
 
 
 def all_counts(size, k):
@@ -119,13 +121,17 @@ def test_small_groups_of_public_sizes_have_no_more_records_than_they_have(law, s
     drawn = counts + noise.simulate(counts.shape, rng)
     start = np.array([*map(nearest_counts, np.maximum(drawn, 0), sizes)])
     evidence = PublicSizes(DrawnCounts.of(drawn, noise), start)
+    each = [
+        PublicSizes(DrawnCounts.of(drawn[[at]], noise), start[[at]]) for at in range(len(drawn))
+    ]
     for kappa in (1e-6, 0.25, 5.0, 400.0, 1e5):
         a = kappa * rng.dirichlet(np.arange(1, k + 1))
         wanted = [
-            of_all_counts(noise, *group, a)[0] for group in zip(drawn[:-1], SIZES, strict=True)
+            of_all_counts(noise, *group, a)[0] - special.gammaln(group[1] + 1.0)
+            for group in zip(drawn[:-1], SIZES, strict=True)
         ]
-        assert evidence.terms(a)[:-1] == pytest.approx(wanted, abs=1e-7)
-        assert np.isfinite(evidence.terms(a)[-1])
+        assert [one.log_p(a) for one in each[:-1]] == pytest.approx(wanted, abs=1e-7)
+        assert evidence.log_p(a) == pytest.approx(sum(wanted) + each[-1].log_p(a), abs=1e-6)
     counts, log_weight = evidence.counts(np.arange(1.0, k + 1), 300, rng)
     assert log_weight == 0
     assert (counts.sum(axis=2) == sizes).all()
@@ -229,7 +235,7 @@ def test_probabilities_with_public_sums_are_those_of_sums_over_all_data_sets(nam
             for x in (sets[:, :2], sets[:, 2:]):
                 ratio += sign * special.gammaln(x + b).sum(axis=1)
                 ratio -= sign * special.gammaln(x.sum(axis=1) + b.sum())
-        found = evidence.terms(a).sum() - evidence.terms(first).sum()
+        found = evidence.log_p(a) - evidence.log_p(first)
         return found, np.log(p @ np.exp(ratio))
 
     evidence = None

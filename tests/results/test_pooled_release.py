@@ -25,9 +25,9 @@ def pooled_of(groups: Any, drawn: Any, a: Any = None, made: Any = PROMISE) -> Po
     noisy = DrawnCounts.of(drawn, DiscreteLaplace(1.0))
     drawn = noisy.drawn
     labels = ("yes", "no", "$x^$", "d")[: drawn.shape[1]]
-    a = np.full((4, 10, drawn.shape[1]), 3.0) if a is None else a
-    counts = np.tile(np.maximum(drawn, 0), (*a.shape[:2], 1, 1))
-    return Pooled(PooledGroups(groups, labels, noisy, None), made, a, counts)
+    a = np.full((40, drawn.shape[1]), 3.0) if a is None else a
+    counts = np.tile(np.maximum(drawn, 0), (len(a), 1, 1))
+    return Pooled(PooledGroups(groups, labels, noisy, None), made, a, counts, 40.0)
 
 
 NORTH = pooled_of(("north", None), [[4, 0], [10, 90]])
@@ -58,7 +58,7 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
         f"{upper[0]:.3f}",
     ]
     assert text[-2] == "The others are worth 6 records to a group (50 %: 6 to 6)."
-    assert text[-1].startswith("Importance sampling: R-hat ")
+    assert text[-1] == "Importance sampling: 40 effective draws."
     assert "0.700" in NORTH._repr_html_()
     with pytest.raises(ValueError, match="level=1"):
         NORTH.to_frame(1.0)
@@ -66,7 +66,7 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
 
 @pytest.mark.parametrize("level", [0.2, 0.5, 0.95])
 def test_what_the_others_are_worth_is_of_the_level_that_is_asked_for(level: float) -> None:
-    own = np.geomspace(1.0, 500.0, 40).reshape(4, 10, 1) * np.ones(2)
+    own = np.geomspace(1.0, 500.0, 40)[:, None] * np.ones(2)
     found = pooled_of(("north", "south"), [[4, 0], [10, 90]], own)
     middle, low, high = np.quantile(found.kappa, [0.5, (1 - level) / 2, (1 + level) / 2])
     shown = f"worth {middle:.3g} records to a group ({100 * level:g} %: {low:.3g} to {high:.3g})"
@@ -92,6 +92,25 @@ def test_the_table_has_the_promise_of_the_release(
         ("n", "s"), ((40, 10), (10, 30)), ("a", "b"), (1.0, 1.0), PRIVATE, made
     )
     assert grouped.pooled(ess=1).guarantee == made
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_many_groups_are_estimated_together_as_alone(
+    k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    a = np.exp(rng.normal(2, 0.1, (400, 1))) * rng.dirichlet(np.full(k, 40), 400)
+    drawn = rng.poisson(9.0, (30, k))
+    noisy = DrawnCounts.of(drawn, DiscreteLaplace(1.0))
+    counts = rng.poisson(drawn + 1, (400, 30, k))
+    groups = PooledGroups(tuple(range(30)), tuple(range(k)), noisy, None)
+    pooled = Pooled(groups, PROMISE, a, counts, 400.0)
+    alone = pooled.to_frame()
+    monkeypatch.setattr("opendp_bayes.results.pooled_release._TOGETHER", 0)
+    together = pooled.to_frame()
+    for name, error in {"mean": 1e-9, "std": 1e-9, "lower": 0.05, "upper": 0.05}.items():
+        off = (together[name] - alone[name]) / alone["std"]
+        assert off.abs().max() < error
 
 
 def test_refuses_what_is_no_group() -> None:

@@ -207,15 +207,24 @@ class ByDraws(Engine):
         return self.drawn.given(categories)
 
 
-def mixtures_of_draws(a: Floats, b: Floats) -> BetaMixtures:
+def mixtures_of_draws(a: Floats, b: Floats, components: int = _COMPONENTS) -> BetaMixtures:
     """Mixtures of the Betas of all draws, shape `(k, draws)`, one component for every few that are
-    next to each other.
+    next to each other, with their mean and variance.
     """
-    k, draws = a.shape
-    rank = np.argsort(np.argsort(a / b, axis=1), axis=1)
-    group = rank * min(_COMPONENTS, draws) // draws
-    weights, owner = np.full(a.size, 1 / draws), np.repeat(np.arange(k), draws)
-    return BetaMixtures.grouped(a.ravel(), b.ravel(), weights, group.ravel(), owner)
+    order = np.argsort(a / b, axis=1)
+    a, b = np.take_along_axis(a, order, axis=1), np.take_along_axis(b, order, axis=1)
+    cuts = np.arange(number := min(components, a.shape[1])) * a.shape[1] // number
+    sizes = np.diff(cuts, append=a.shape[1])
+    total = a + b
+    mean, rest = (np.add.reduceat(one / total, cuts, axis=1) / sizes for one in (a, b))
+    middle, other = (np.repeat(one, sizes, axis=1) for one in (mean, rest))
+    off = np.where(middle < 0.5, a / total - middle, other - b / total)
+    variance = (a / total) * (b / total) / (total + 1) + off**2
+    own, beside = BetaMixtures.parameters(
+        mean, rest, np.add.reduceat(variance, cuts, axis=1) / sizes
+    )
+    shares = np.tile(sizes / a.shape[1], len(a))
+    return BetaMixtures(own.ravel(), beside.ravel(), shares, np.arange(len(a) + 1) * number)
 
 
 def _mixture_of_shares(shares: Floats) -> BetaMixtures:

@@ -11,18 +11,15 @@ import numpy as np
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.inference.pooling.hyperparameters import Priors
-from opendp_bayes.inference.pooling.pooled_draws import Evidence, draws_of
+from opendp_bayes.inference.pooling.pooled_draws import BYTES_OF_DRAWS, Evidence, draws_of
 from opendp_bayes.inference.pooling.private_sizes import PrivateSizes
 from opendp_bayes.inference.pooling.public_sizes import PublicSizes
 from opendp_bayes.inference.pooling.public_total import PublicTotal
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, Integers, as_names
+from opendp_bayes.mathematics.validation import MOST_BYTES, Floats, Integers, as_names
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
 from opendp_bayes.release_format.labels import numbered
-
-#: The most counts that are pooled.
-_MOST = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +48,19 @@ class PooledGroups:
     rest: DrawnCounts | None = None
     unordered: tuple[Label, ...] = ()
 
-    def __post_init__(self) -> None:
-        check_pooled(len(self.keys), len(self.categories))
-
     def draws(
         self, m_prior: Floats, kappa_prior: Any, effective: int, rng: np.random.Generator
-    ) -> tuple[Floats, Integers]:
-        """Draw κ m and the counts, `(parts, draws, k)` and `(parts, draws, G, k)`, with so many
-        effective draws where that can be had.
+    ) -> tuple[Floats, Integers, float]:
+        """Draw κ m and the counts, `(draws, k)` and `(draws, G, k)`, and the number of effective
+        draws: so many, where that can be had.
         """
+        most = MOST_BYTES // (self.noisy.drawn.size * BYTES_OF_DRAWS)
+        if effective > most:
+            raise ValueError(
+                f"ess={effective}: so many draws of {self.noisy.drawn.size} counts need about"
+                f" {effective * MOST_BYTES / most / 1e9:.3g} GB; must be at most {most}, for"
+                f" {MOST_BYTES / 1e9:g} GB."
+            )
         start = np.maximum(self.noisy.drawn, 0)
         if self.sizes is not None:
             start = np.array([*map(nearest_counts, start, self.sizes)])
@@ -75,16 +76,6 @@ class PooledGroups:
             start = nearest_counts(np.append(start, drawn), self.size)[:-1].reshape(start.shape)
             evidence = PublicTotal(self.noisy, start, self.size, self.rest)
         return draws_of(evidence, Priors(kappa_prior, m_prior), shares, effective, rng)
-
-
-def check_pooled(groups: int, categories: int) -> None:
-    """Raise `ValueError` for more counts than are pooled in minutes, whatever was drawn."""
-    if groups * categories > _MOST:
-        raise ValueError(
-            f"pooled: is of {groups} groups with {categories} categories, and at most {_MOST}"
-            " counts are pooled; merge categories or groups, or leave it out: each group has a"
-            " posterior of its own."
-        )
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:

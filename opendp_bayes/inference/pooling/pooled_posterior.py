@@ -1,29 +1,61 @@
 """The posteriors of groups that borrow strength from each other."""
 
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.engines.engine import Engine, Listed
+from opendp_bayes.inference.engines.engine import Engine, Listed, mixtures_of_draws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
-from opendp_bayes.inference.sampling.markov_chain import Chains
+from opendp_bayes.inference.sampling.importance import WeightDiagnostics
+from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import Label
 
+#: Components of the mixture that a probability is, where those of all groups are wanted.
+_COMPONENTS = 32
+#: Numbers that one array holds.
+_BLOCK = 1 << 21
 
-class Concentrations(Chains):
-    """Concentrations of Dirichlet distributions, in parts as of chains, `(chains, draws, k)`: κ m
-    and the true counts, which `counted` has alone.
+
+class Concentrations(Listed):
+    """Concentrations of Dirichlet distributions, shape `(draws, k)`: κ m and the true counts, which
+    `counted` has alone.
 
     They stand for the counts and the prior of other posteriors, and their own prior is 0.
     """
 
     @classmethod
-    def of(cls, alike: Floats, counts: Integers) -> "Concentrations":
-        """Add κ m and the true counts of a group, both of shape `(chains, draws, k)`."""
-        rows = counts.reshape(-1, counts.shape[-1])
-        return cls(alike + counts, counted=Listed(rows))
+    def of(cls, a: Floats, counts: Integers, diagnostics: WeightDiagnostics) -> "Concentrations":
+        """Add κ m and the true counts of a group, both of shape `(draws, k)`."""
+        made = cls(a + counts, counted=Listed(counts))
+        made.diagnostics = diagnostics
+        return made
+
+    def _of(self, part: Callable[[Any], Any]) -> "Concentrations":
+        made = cast(Concentrations, super()._of(part))
+        made.diagnostics = self.diagnostics
+        return made
+
+
+def estimates_of_groups(a: Floats, counts: Integers, level: float) -> Floats:
+    """Means, deviations, and ends of the intervals of probability `level`, of the probabilities of
+    all groups, from κ m and counts of shapes `(draws, k)` and `(draws, G, k)`; shape `(4, G k)`.
+    """
+    found, k = [], a.shape[1]
+    for some in np.array_split(np.arange(counts.shape[1]), counts.size // _BLOCK + 1):
+        own = np.moveaxis(a[:, None] + counts[:, some], (1, 2), (0, 1))
+        rest = np.moveaxis(all_but_one(np.moveaxis(own, 1, 0)), 0, 1)
+        own, rest = (of[:, : k if k > 2 else 1].reshape(-1, len(a)) for of in (own, rest))
+        each = mixtures_of_draws(own, rest, _COMPONENTS)
+        mean, deviation, (lower, upper) = each.mean(), each.std(), each.interval(level)
+        every = np.array([mean, deviation, lower, upper])
+        if k == 2:
+            other = 1 - mean, deviation, 1 - upper, 1 - lower
+            every = np.stack([every, other], axis=2).reshape(4, -1)
+        found.append(every)
+    return np.concatenate(found, axis=1)
 
 
 class PooledPosterior(NoiseAwarePosterior):
@@ -37,7 +69,7 @@ class PooledPosterior(NoiseAwarePosterior):
     concentration : ndarray
         Of the Dirichlets, shape `(draws, k)`: κ m and the true counts.
     diagnostics
-        Of the parts of the draws (`Diagnostics`), as of chains, for the expected probabilities.
+        Of the draws of κ and m (`WeightDiagnostics`).
     """
 
     _engine: Concentrations

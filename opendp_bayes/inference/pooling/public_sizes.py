@@ -52,12 +52,11 @@ class PublicSizes:
         self._log_last = np.where(last >= 0, log_mass, -np.inf)
         self._last_risings = Risings(self._last)
 
-    def terms(self, a: Floats) -> Floats:
-        """Log-probabilities of what was drawn of every group for κ m of shape `(k,)`."""
+    def log_p(self, a: Floats) -> float:
+        """Log-probability of what was drawn, for κ m of shape `(k,)`."""
         _, whole, _, log_scale = self._laws(a)
         found = np.log(np.maximum(whole.sum(axis=1), _TINY)) + log_scale
-        found += special.gammaln(self._sizes + 1.0) - log_rising_factorial(a.sum(), self._sizes)
-        return np.asarray(found)
+        return float((found - log_rising_factorial(a.sum(), self._sizes)).sum())
 
     def counts(self, a: Floats, number: int, rng: np.random.Generator) -> tuple[Integers, float]:
         """So many draws of the counts for one κ m, shape `(number, G, k)`, and the logarithm of
@@ -85,8 +84,8 @@ class PublicSizes:
         """Masses of counts, of the last one for every sum of the others, and of the sums of the
         first categories, each one longer; and logarithms of a factor of each group.
         """
-        log_p = self._log_mass + self._risings.of(a[:-1])
-        log_last = self._log_last + self._last_risings.of(a[-1:])
+        log_p = self._log_mass + self._risings.of(a, np.arange(a.size - 1))
+        log_last = self._log_last + self._last_risings.of(a, np.array([a.size - 1]))
         tilt = self._tilt(log_p, log_last, a.sum())[:, None, None]
         log_p, log_last = log_p + tilt * self._nodes, log_last + tilt * self._last
         tops, top = log_p.max(axis=2, keepdims=True), log_last.max(axis=2, keepdims=True)

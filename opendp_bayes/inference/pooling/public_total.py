@@ -57,12 +57,12 @@ class PublicTotal:
         self._taker = divmod(int(place), start.shape[1])
         self._tilts, self._latest = dict[bytes, float](), 0.0
 
-    def terms(self, a: Floats) -> Floats:
-        """Log-probabilities of what was drawn of every group for κ m of shape `(k,)`, and that all
-        records are so many, nearly.
+    def log_p(self, a: Floats) -> float:
+        """Log-probability of what was drawn for κ m of shape `(k,)`, and that all records are so
+        many, nearly.
         """
         mixture, tilt, log_total = self._tilted(a)
-        return np.append(mixture.terms, log_total - tilt * self._total)
+        return self._groups.log_sum(mixture) + log_total - tilt * self._total
 
     def counts(self, a: Floats, number: int, rng: np.random.Generator) -> tuple[Integers, float]:
         """So many draws of the counts for one κ m, shape `(number, G, k)`, and the logarithm of
@@ -93,7 +93,7 @@ class PublicTotal:
         tilt = self._tilts.get(a.tobytes(), self._latest)
         for _ in range(_STEPS):
             mixture = self._groups.mixture(a, tilt)
-            mean, variance = mixture.all_records
+            mean, variance = self._groups.all_records(mixture)
             lacking, wide = self._total - self._about - mean, variance + self._spread**2 + _ROUNDING
             step = min(lacking / wide, -tilt if self._free else np.inf)  # there may be fewer
             if step**2 * wide < _NEAR:
@@ -127,7 +127,8 @@ class PublicTotal:
 
         x = np.maximum(left, 0)
         log_mass = self._groups.noisy.log_mass(x, self._taker) - special.gammaln(x + 1.0)
-        nodes, of_nodes = self._groups.nodes[self._taker], self._groups.log_mass[self._taker]
+        cell = self._groups.cells[self._taker]
+        nodes, of_nodes = self._groups.nodes[cell], self._groups.log_mass[cell]
         whole = special.logsumexp(law(of_nodes, nodes, others[:, None]), axis=1)
         draw = _CHOICES[group % _PARTS]
         log_p = law(log_mass, x, others[draw]) - whole[draw]

@@ -136,15 +136,12 @@ def _with_mechanism(text: str) -> str:
     return run("run", "sized.toml", "--dry-run", code=2)
 
 
-@pytest.mark.parametrize("groups", [1333, 1334])
-def test_more_groups_than_are_pooled_are_refused_before_they_are_paid(place, groups):
-    """Of two categories and one for all other values, at most 4000 counts."""
-    towns = json.dumps([str(number) for number in range(groups)])
+def test_pooled_groups_are_as_many_as_others(place):
+    """What obeys the bound on a query meets no other."""
+    towns = json.dumps([str(number) for number in range(1334)])
     text = QUESTION.replace('["x", "y"]', towns).replace("share = 3", "pooled = true")
     Path("many.toml").write_text(text)
-    shown = run("run", "many.toml", "--dry-run", code=2 if groups > 1333 else 0)
-    said = "pooled: is of 1334 groups with 3 categories, and at most 4000 counts are pooled"
-    assert (said in shown) == (groups > 1333)
+    run("run", "many.toml", "--dry-run")
 
 
 @pytest.mark.parametrize("data", [[], ["votes.csv"]])
