@@ -24,15 +24,7 @@ PROJECTS = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml
 CORE = tomllib.loads(PROJECTS[0].read_text("utf-8"))
 #: The first and some further release of each; 3.11.2 is that of Debian 12.
 PYTHONS = [
-    "3.10.0",
-    "3.11.0",
-    "3.11.2",
-    "3.11.9",
-    "3.12.0",
-    "3.12.9",
-    "3.13.0",
-    "3.13.9",
-    "3.14.0",
+    *("3.10.0", "3.11.0", "3.11.2", "3.11.9", "3.12.0", "3.12.9", "3.13.0", "3.13.9", "3.14.0"),
     "3.14.10",
 ]
 FILES = ["constraints.txt", "constraints-lowest.txt"]

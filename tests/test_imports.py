@@ -19,17 +19,9 @@ else:
 PACKAGE = Path(opendp_bayes.__file__).parent
 #: The rooms and files that load OpenDP and polars, and the door of `extend` to them.
 GLUE = {
-    "commands",
-    "extend.framework",
-    "measurements",
-    "queries",
-    "surveys.levels_query",
-    "surveys.survey_query",
-    "transformations",
-    "trusted",
-    "unlisted.discovered_counts",
-    "unlisted.discovery_query",
-    "unlisted.trusted",
+    *("commands", "extend.framework", "measurements", "queries", "surveys.levels_query"),
+    *("surveys.survey_query", "transformations", "trusted", "unlisted.discovered_counts"),
+    *("unlisted.discovery_query", "unlisted.trusted"),
 }
 #: Files that hold names alone, or ask what does the work.
 DOORS = {"__main__", "extend", "measurements", "surveys", "transformations", "unlisted"}

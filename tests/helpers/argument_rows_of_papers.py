@@ -8,12 +8,7 @@ from tests.helpers.argument_rows_of_losses import scale
 
 TWO = (1.0, 1.0)
 PRESETS = (
-    papers.lap,
-    papers.lap_truncated,
-    papers.ilap,
-    papers.ehd,
-    papers.ehdl,
-    papers.ehds,
+    *(papers.lap, papers.lap_truncated, papers.ilap, papers.ehd, papers.ehdl, papers.ehds),
     papers.beta,
 )
 

@@ -17,15 +17,7 @@ from opendp_bayes_office.files.reading import Reading
 from tests.helpers.sweeps import some_of
 
 LINES = [
-    "yes,1",
-    "",
-    "\ufeffyes,1",
-    "x^2,1",
-    "x\x01,1",
-    "x\xda,1",
-    '"",',
-    '"a\nb",2',
-    "sep=;",
+    *("yes,1", "", "\ufeffyes,1", "x^2,1", "x\x01,1", "x\xda,1", '"",', '"a\nb",2', "sep=;"),
     "BZh9",
 ]
 PIECES = [

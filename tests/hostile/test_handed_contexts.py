@@ -176,13 +176,8 @@ def with_another_distance(context: Any, measurement: Measurement) -> Any:
 
 
 WAYS = (
-    directly,
-    by_opendp,
-    by_invoking,
-    by_another_context,
-    by_a_bare_query,
-    without_its_own_ledger,
-    with_another_distance,
+    *(directly, by_opendp, by_invoking, by_another_context, by_a_bare_query),
+    *(without_its_own_ledger, with_another_distance),
 )
 
 

@@ -107,20 +107,12 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_built_in_mechanisms(install: Any) -> None:
     built_in = [
-        GaussianParameters,
-        HellingerExponential,
-        KNormParameters,
-        LaplaceParameters,
-        PermuteAndFlip,
-        SmoothHellingerExponential,
+        *(GaussianParameters, HellingerExponential, KNormParameters, LaplaceParameters),
+        *(PermuteAndFlip, SmoothHellingerExponential),
     ]
     names = [
-        "gaussian_parameters",
-        "hellinger_exponential",
-        "knorm_parameters",
-        "laplace_parameters",
-        "permute_and_flip",
-        "smooth_hellinger_exponential",
+        *("gaussian_parameters", "hellinger_exponential", "knorm_parameters", "laplace_parameters"),
+        *("permute_and_flip", "smooth_hellinger_exponential"),
     ]
     assert available_mechanisms() == [kind.name for kind in built_in] == names
     for kind in built_in:

@@ -288,19 +288,9 @@ def test_unusual_releases_fit_the_schema(changes):
 #: What the schema cannot say: fields that must agree with each other, and what only the mechanism
 #: knows.
 AGREEMENT = {
-    "one category",
-    "too few draws",
-    "too many draws",
-    "too few categories",
-    "prior too short",
-    "a mechanism for a public size",
-    "unknown mechanism",
-    "bad scale",
-    "null scale",
-    "text scale",
-    "no scale",
-    "bad noise",
-    "an extra parameter",
+    *("one category", "too few draws", "too many draws", "too few categories", "prior too short"),
+    *("a mechanism for a public size", "unknown mechanism", "bad scale", "null scale"),
+    *("text scale", "no scale", "bad noise", "an extra parameter"),
 }
 
 
