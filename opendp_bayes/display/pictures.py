@@ -3,7 +3,9 @@ when needed.
 """
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,8 @@ _ROW, _AROUND, _WIDTH = 0.24, 0.95, 6.4
 _CELL, _MOST_NUMBERS = (1.05, 0.55), 120
 #: The part of a row's height over which its dots are spread, none of which hides another.
 _SPREAD = 0.6
+#: Whether shares are in per cent, at ticks and in cells.
+_IN_PER_CENT: ContextVar[bool] = ContextVar("in_per_cent", default=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,7 @@ class Panel:
         Dots by the names of their colours: middles, lower and upper ends, shape `(3, rows)`, NaN
         where there is none.
     axis : str
-        What the numbers are; of shares, which begin at 0 and are shown in per cent, it begins so.
+        What the numbers are; of shares, which begin at 0, it begins so.
     places : Sequence[str]
         Where they are places of names, these; otherwise empty.
     """
@@ -118,7 +122,7 @@ def plot_cells(
     ax.set_facecolor("#e0e0e0")
     image = ax.pcolormesh(bounds[0], cmap="Blues", vmin=0, edgecolors="white", linewidth=0.5)
     shades = ax.figure.colorbar(image, ax=ax, label="Share", shrink=0.8)
-    shades.ax.yaxis.set_major_formatter(_in_per_cent)
+    shades.ax.yaxis.set_major_formatter(_share)
     ax.invert_yaxis()
     ax.set_yticks(np.arange(len(down)) + 0.5, down, parse_math=False)
     ax.set_xticks(np.arange(len(right)) + 0.5, right, rotation=turn, parse_math=False)
@@ -129,7 +133,11 @@ def plot_cells(
     if has_numbers:
         for row, column in np.argwhere(np.isfinite(bounds[0])):
             middle, lower, upper = bounds[:, row, column]
-            text = f"{100 * middle:.1f} %\n{100 * lower:.1f} to {100 * upper:.1f}"
+            text = (
+                f"{100 * middle:.1f} %\n{100 * lower:.1f} to {100 * upper:.1f}"
+                if _IN_PER_CENT.get()
+                else f"{middle:.3f}\n{lower:.3f} to {upper:.3f}"
+            )
             shade = "white" if middle > 0.55 * np.nanmax(bounds[0]) else "black"
             centre = column + 0.5, row + 0.5
             ax.text(*centre, text, ha="center", va="center", fontsize="x-small", color=shade)
@@ -212,7 +220,7 @@ def draw_panel(ax: "Axes", panel: Panel) -> None:
     ax.set_ylim(max(1, len(rows)) - 0.4, -0.6)
     ax.set_xlabel(f"{panel.axis}{first_of(len(panel.rows), 'rows')}")
     if panel.axis.startswith("Share"):
-        ax.xaxis.set_major_formatter(_in_per_cent)
+        ax.xaxis.set_major_formatter(_share)
         ends = [bounds[:, :MOST_DRAWN] for bounds in panel.series.values() if bounds.size]
         highest = min(1.0, 1.06 * max((float(np.nanmax(some)) for some in ends), default=1)) or 1.0
         ax.set_xlim(-0.015 * highest, highest)  # room for a middle at 0
@@ -236,9 +244,19 @@ def draw_panel(ax: "Axes", panel: Panel) -> None:
         _name_colours(ax)
 
 
-def _in_per_cent(share: float, _: object) -> str:
+@contextmanager
+def shares_drawn(*, percent: bool) -> Iterator[None]:
+    """A block in which pictures are drawn and saved, with shares in per cent or from 0 to 1."""
+    token = _IN_PER_CENT.set(percent)
+    try:
+        yield
+    finally:
+        _IN_PER_CENT.reset(token)
+
+
+def _share(share: float, _: object) -> str:
     """The share at a tick."""
-    return f"{100 * share:.6g} %"
+    return f"{100 * share:.6g} %" if _IN_PER_CENT.get() else f"{share:.6g}"
 
 
 def _name_colours(ax: "Axes") -> None:

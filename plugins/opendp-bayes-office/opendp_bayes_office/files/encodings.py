@@ -47,14 +47,14 @@ _ALIASES = {_plain(alias): _plain(encoding) for alias, encoding in aliases.items
 }
 
 
-def as_encoding(name: str) -> str:
+def as_encoding(alias: str) -> str:
     """The name in `HIDDEN` of the encoding that has this name in Python; raises `ValueError` where
     it is not there.
     """
-    encoding = _ALIASES.get(_plain(name), _plain(name))
+    encoding = _ALIASES.get(_plain(alias), _plain(alias))
     if encoding not in HIDDEN:
         raise ValueError(
-            f"encoding={told(name)}: is not an encoding that is read; must be one in which every"
+            f"encoding={told(alias)}: is not an encoding that is read; must be one in which every"
             f" line of bytes is a line of text: {', '.join(HIDDEN)}. Save the file in UTF-8."
         )
     return encoding

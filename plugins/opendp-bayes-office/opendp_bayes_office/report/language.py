@@ -51,8 +51,8 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for pattern, translation in self.notes.items():
             if match := re.fullmatch(_IN_FORM.sub(_form, re.escape(pattern)), english):
                 places = list(zip(_PLACE.findall(pattern), match.groups(), strict=True))
-                numbers = iter([self.number(text) for place, text in places if place == "#"])
-                parts = {place: self.note(text) or text for place, text in places if place != "#"}
+                numbers = iter([self.number(text) for hole, text in places if hole == "#"])
+                parts = {hole: self.note(text) or text for hole, text in places if hole != "#"}
                 pieces = re.split(f"({_PLACE.pattern})", translation)
                 return "".join(
                     next(numbers) if piece == "#" else parts.get(piece, piece) for piece in pieces
@@ -60,9 +60,9 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
 
-def _form(place: re.Match[str]) -> str:
+def _form(hole: re.Match[str]) -> str:
     """The form of what stands in a place of a note: a number, or another part."""
-    return r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)" if place[0] == r"\#" else "(.+)"
+    return r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)" if hole[0] == r"\#" else "(.+)"
 
 
 def language_of(tag: str) -> Language:
