@@ -243,7 +243,9 @@ def foreseen(specified: Specified) -> "Sheet":
     headings = {
         column: heading
         for column, heading in _HEADINGS.items()
-        if column in summary.columns and summary[column].count()
+        if getattr(privacy, column, heading) is not None
+        and column in summary.columns
+        and summary[column].count()
     }
     rows = [
         [

@@ -37,7 +37,7 @@ def rendered(report: Report, language: str | None = None) -> str:
         promise=promise(report, say),
         loss=_loss(report.survey, say),
         methods=methods(report, LEVEL, say),
-        level=f"{100 * LEVEL:.6g} %",
+        level=f"{100 * LEVEL:.6g}\N{NO-BREAK SPACE}%",
         # In a script element only `<` can end the text.
         document=report.to_json().replace("<", "\\u003c"),
     )
@@ -147,7 +147,7 @@ def _quantiles(
             " %(upper)s.",
             quartile=say(_QUARTILES[level]),
             category=named(column, quantile.category, say),
-            level=f"{100 * LEVEL:.6g} %",
+            level=f"{100 * LEVEL:.6g}\N{NO-BREAK SPACE}%",
             lower=lower,
             upper=upper,
         )

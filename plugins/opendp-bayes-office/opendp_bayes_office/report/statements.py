@@ -63,7 +63,7 @@ def methods(report: Report, level: float, say: Language) -> str:
         say(
             "Estimates are means and equal-tailed %(level)s credible intervals of the posterior"
             " given the released values, which takes the randomness of the release into account.",
-            level=f"{100 * level:.6g} %",
+            level=f"{100 * level:.6g}\N{NO-BREAK SPACE}%",
         ),
     ]
     if specification.joint:

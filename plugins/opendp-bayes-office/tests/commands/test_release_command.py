@@ -360,7 +360,10 @@ def test_version_and_help() -> None:
 @pytest.mark.usefixtures("_unreleased")
 def test_a_dry_run_foresees_what_a_release_will_cost(files: Path) -> None:
     asked = ("release", files / "votes.csv", *COLUMN, "--epsilon", 2, "--dry-run")
-    assert "All results together: ε = 2, for one record." in run(*asked)
+    shown = run(*asked)
+    assert "All results together: ε = 2, for one record." in shown
+    # No column that nobody asked for, or that is empty.
+    assert shown.splitlines()[1].split() == ["Result", "Mechanism", "Scale", "ε"]
     width = [
         float(run(*asked, "--guess-size", size).split("vote ")[1].split("\n")[0].split()[-1])
         for size in (100, 10000)
