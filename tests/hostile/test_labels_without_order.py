@@ -4,7 +4,7 @@ says so, through every kind of result and through JSON.
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.inference.learned.margins import margins_of
 from opendp_bayes.inference.learned.noised_table import table_of
+from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
 from tests.helpers.releases import guarantee
@@ -203,12 +204,32 @@ def test_groups_and_json_keep_them() -> None:
             ob.Release.from_json(text)
 
 
-def test_walks_of_a_learned_prior_end_before_them() -> None:
+@pytest.mark.parametrize("axes", list(permutations("xyz")))
+def test_each_axis_has_its_own_by_every_door_to_it(axes: tuple[str, ...]) -> None:
+    labels = {"x": "a", "y": "ab", "z": "abc"}
+    cells = tuple(product(*([*labels[axis], f"no {axis}"] for axis in axes)))
+    nulls = tuple(f"no {axis}" for axis in axes)
+    noise, prior = ob.LaplaceParameters(1.0, total="private"), (1.0,) * 24
+    table = ob.Release((2,) * 24, cells, prior, noise, guarantee(None), axes, nulls=nulls)
+    for axis in axes:
+        others = [other for other in axes if other != axis]
+        doors: list[Any] = [
+            groups_of_table(table, others),
+            table.by(*others)["a", "a"],
+            table.posterior.marginal(axis),
+            table.posterior.conditional(axis, **dict.fromkeys(others, "a")),
+        ]
+        assert [door.unordered for door in doors] == [(f"no {axis}",)] * 4
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_walks_of_a_learned_prior_end_before_them(order: int) -> None:
+    """Of several releases, before what any of them leaves out."""
     mechanism = ob.LaplaceParameters(1.0, total="private")
     cells = tuple(product(["missing", "a", "b", "c"], ["x", "y"]))
     axes, nulls = ("v", "w"), ("missing", None)
     table = ob.Release((1,) * 8, cells, (1.0,) * 8, mechanism, guarantee(None), axes, nulls=nulls)
-    made = table_of([table], None)
+    made = table_of([table, replace(table, nulls=())][::order], None)
     assert made.variables["v"].tolist() == [3, 3, 0, 0, 1, 1, 2, 2]
     assert (made.apart["v"], made.apart["w"]) == (1, 0)
     margins = {of.variables: of for of in margins_of(made.variables, ["v"], made.apart)}

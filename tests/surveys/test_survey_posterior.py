@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ import opendp_bayes as ob
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.joint_posterior import survey_posterior
 from opendp_bayes.surveys.survey_tables import consistent_draws
-from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.surveys.survey_tables.survey_posterior import Kind, SurveyPosterior
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
@@ -389,6 +389,14 @@ def test_new_records_have_the_probabilities_of_a_draw() -> None:
     # Six standard deviations of a binomial, 18 cells: 4e-8.
     assert np.all(np.abs(seen - number * theta) < 6 * np.sqrt(number * theta) + 3)
     assert len(found.synthetic(1, "predictive", random_state=1)[0]) == SIZE
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_no_two_copies_are_of_one_draw(kind: Any) -> None:
+    found = posterior()
+    every = found._draws.size.size
+    rows = [row for row, _, _ in found._copies(every, kind, None, 1)]
+    assert sorted(rows) == list(range(every)) != rows
 
 
 def test_writes_parquet(tmp_path: Path) -> None:

@@ -84,6 +84,13 @@ def test_the_rest_has_its_proved_interval() -> None:
     assert rest.interval(0.95) == (62.0, 92.0)  # t = 15 for ε = .2
 
 
+@pytest.mark.parametrize("people", [False, True])
+def test_people_are_in_the_rest_once_for_every_category(people: bool) -> None:
+    notes = " ".join(release(people=people).sheet(wait=False).notes)
+    assert ("together: 77 people, each once for every category" in notes) == people
+    assert ("together: 77 records with noise" in notes) != people
+
+
 @pytest.mark.parametrize(
     "one",
     [

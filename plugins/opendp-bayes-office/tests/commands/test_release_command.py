@@ -194,6 +194,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
 
 
 ONE_OF_TWO = "--epsilon or --rho: give one of them"
+PERSONS = r"'code' is the identifier; count another"
 ABSENT = "column 'absent' is not in votes.parquet"
 AB = "vote --categories a,b --epsilon 1"
 
@@ -239,6 +240,8 @@ AB = "vote --categories a,b --epsilon 1"
         ("enum --identifier weight --rows-per-identifier 1 --epsilon 1", "has type Float64"),
         ("enum --identifier code --epsilon 1", r"rows_per_identifier go together"),
         ("enum --identifier code --rows-per-identifier 0 --epsilon 1", r"identifier=0: .*>= 1"),
+        ("code --categories 1 --identifier code --rows-per-identifier 1 --rho 1", PERSONS),
+        ("enum --by code=1 --identifier code --rows-per-identifier 1 --rho 1", PERSONS),
         (
             "enum --identifier code --rows-per-identifier 1 --size 70 --epsilon 1",
             r"size: .*with an identifier: .* out",

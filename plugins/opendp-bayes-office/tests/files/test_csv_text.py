@@ -87,12 +87,15 @@ def test_so_it_is_in_other_encodings(path: Path, encoding: str, end: str) -> Non
     assert read(path, content, encoding=encoding) == [("é", "1"), (None, "2")]
 
 
+@pytest.mark.parametrize("separator", [",", " "])
 @pytest.mark.parametrize("trim", [False, True])
-def test_every_small_text_is_read_record_by_record_as_by_csv_or_refused(path, trim):
+def test_every_small_text_is_read_record_by_record_as_by_csv_or_refused(path, trim, separator):
     """Records that a separator, quotes, blanks and ends of lines make, five in a file. One is a
     line, or lines whose quotes are even together: `csv` reads on after `a",b,"`, which would make
-    one record of several. A file is refused only if a record has several lines and such quotes.
+    one record of several. A file is refused only if a record has several lines and such quotes. A
+    blank that separates is none around a value.
     """
+    header, is_skipped = f"v{separator}w", trim and separator != " "
     draws, refused = random.Random(1), 0
     for _ in range(150):
         lines = ["".join(draws.choices('ab,"" \n', k=draws.randint(0, 9))) for _ in range(5)]
@@ -103,14 +106,19 @@ def test_every_small_text_is_read_record_by_record_as_by_csv_or_refused(path, tr
                 records.append(record)
                 record = ""
         try:
-            found = read(path, "\n".join(["v,w", *lines, ""]), trim=trim)
+            text = "\n".join([header, *lines, ""])
+            found = read(path, text, trim=trim, separator=separator)
         except FileError:
             refused += 1
             assert record or any(each.count("\n") > 1 for each in records)
             continue
         assert not record
-        filled = [each.removesuffix("\n") for each in records if each.strip()]
-        each_by_csv = (by_csv(f"v,w\n{each}", skipinitialspace=trim) for each in filled)
+        blanks = "\n" if separator == " " else None
+        filled = [each.removesuffix("\n") for each in records if each.strip(blanks)]
+        each_by_csv = (
+            by_csv(f"{header}\n{each}", delimiter=separator, skipinitialspace=is_skipped)
+            for each in filled
+        )
         oracle = [values for of in each_by_csv if (values := next(of, None)) is not None]
         assert found == (trimmed(oracle) if trim else oracle)
     assert 20 < refused < 180
