@@ -406,7 +406,7 @@ def test_other_errors(three, release):
         three.probability(lambda theta: theta["no"] > 0.5)
     with pytest.raises(ValueError, match=r"other: has the categories \('a', 'b'\)"):
         three.compare(release(LaplaceParameters(1.0), (1, 2), 3).posterior)
-    with pytest.raises(TypeError, match=r"releases=.*: must be a list of releases"):
+    with pytest.raises(TypeError, match=r"releases=.*: must be a list"):
         type(three)(three.releases[0], three._engine)
     with pytest.raises(TypeError, match="other: must be a posterior"):
         three.compare(release(LaplaceParameters(1.0), (1, 2), 3))
