@@ -29,13 +29,6 @@ from opendp_bayes_office.commands.output import NOT_WRITTEN, echo
 _NAME = "opendp-bayes"
 #: What typer raises for a command line that cannot be read.
 _UsageError: Any = typer.BadParameter.__base__
-#: What typer says of values, in the words of the command.
-_WORDS = {
-    "Input should be": "must be",
-    "a valid number": "a number",
-    "a valid integer": "a whole number",
-    "greater than or equal to": "at least",
-}
 
 
 class _Plain:
@@ -81,10 +74,12 @@ def _problem(error: Any) -> str:
     name = param.opts[0] if param.param_type_name == "option" else param.metavar
     if (value := error.ctx.meta["values"].get(param.name)) is None:
         return f"{name}: is missing"
-    problem = str(error.message.partition(",")[0])
-    for typers, words in _WORDS.items():
-        problem = problem.replace(typers, words)
-    return f"{name} {value}: {problem}"
+    try:  # no option refuses anything but what is no number, or is below 1
+        float(value)
+        must = "at least 1" if value.lstrip("+-").isdecimal() else "a whole number"
+    except ValueError:
+        must = "a number"
+    return f"{name} {value}: must be {must}"
 
 
 app = typer.Typer(
