@@ -36,7 +36,7 @@ class FileError(ValueError):
 
 
 class _TextError(ValueError):
-    """What is wrong with a text, without the name of its file."""
+    """A text cannot be read; the message has no name of a file yet."""
 
 
 @contextmanager

@@ -97,14 +97,14 @@ class Source:
 
     @property
     def encoding(self) -> str:
-        """Of its text; "" for what a file of SPSS, Stata or SAS says."""
+        """The encoding of its text; "" for what a file of SPSS, Stata or SAS says."""
         if self.how.encoding is not None:
             return as_encoding(self.how.encoding)
         return "" if self.kind in STATISTICAL else UTF_8
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Of text, the names of its columns in their order."""
+        """The names of the columns of a text in their order; empty for other files."""
         names = () if self.table is None else self.table.header
         return tuple(map(str.strip, names)) if self.how.trim else names
 

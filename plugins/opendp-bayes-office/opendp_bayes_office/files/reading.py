@@ -1,4 +1,4 @@
-"""How a file with data is read, as its owner says."""
+"""Fields on the reading of a file with data, which its owner states."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -27,19 +27,19 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Steps(Part, frozen=True, kw_only=True):
-    """What is done to each value of a column, by itself."""
+    """Steps that are taken with each value of a column, by itself."""
 
     null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
     recode: Annotated[dict[str, Value], RECODE] = msgspec.field(default_factory=dict)
 
     @property
     def recoded(self) -> dict[str, str]:
-        """The same as text."""
+        """The category that each value is counted in, as text."""
         return {value: as_text(label) for value, label in self.recode.items()}
 
 
 class Reading(Part, frozen=True, kw_only=True):
-    """How the file with the data is read."""
+    """Facts on the reading of the file with the data."""
 
     separator: Annotated[str | None, says("Between the values of a line of CSV.")] = None
     encoding: Annotated[str | None, says("Of the text of CSV; UTF-8 unless given.")] = None

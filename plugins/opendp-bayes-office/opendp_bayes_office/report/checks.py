@@ -1,4 +1,4 @@
-"""What is wrong with a specification that no single field shows, and no library checks."""
+"""Rules of a specification that no single field shows, and no library checks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
