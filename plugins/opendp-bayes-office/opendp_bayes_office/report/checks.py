@@ -115,10 +115,16 @@ def _rules_of_column(
 def _rules_of_result(result: Result, specification: Specification) -> Iterator[Rule]:
     for column in result.used:
         field = "by" if column == result.by else "column"
-        absent = f"{column!r} is not under columns; add a table [columns.{column}]."
-        is_identifier = column == specification.privacy.identifier
-        yield column not in specification.columns, (field,), absent
-        yield is_identifier, (field,), f"{column!r} is the identifier; count another column."
+        yield (
+            column not in specification.columns,
+            (field,),
+            f"{column!r} is not under columns; add a table [columns.{column}].",
+        )
+        yield (
+            column == specification.privacy.identifier,
+            (field,),
+            f"{column!r} is the identifier; count another column.",
+        )
     columns = {column: specification.columns[column] for column in result.used}
     discovered, joint = any(column.discovered for column in columns.values()), specification.joint
     has_prior, by = result.prior not in ("auto", 1), result.by is not None

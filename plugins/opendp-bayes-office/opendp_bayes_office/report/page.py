@@ -102,8 +102,11 @@ def _estimated(report: Report, number: int) -> pl.DataFrame:
         return frame.with_columns(among_all=False)
     if specification.joint:
         whole: Any = report.survey.posterior
-        merged = not hasattr(whole, "marginal")
-        posteriors = [whole[result.heading] if merged else whole.marginal(*result.columns)]
+        posteriors = [
+            whole.marginal(*result.columns)
+            if hasattr(whole, "marginal")
+            else whole[result.heading]  # of levels
+        ]
     elif result.pooled:
         posteriors = list(release.pooled().values())
     else:

@@ -152,15 +152,15 @@ def _convert(document: Any, kind: type[Any], above: tuple[str, ...] = ()) -> Any
     if what.startswith("Invalid enum value"):
         must = " or ".join(chain.from_iterable(map(_choices, _types(kind, steps))))
     else:
-        expected = what.partition(", got ")[0].removeprefix("Expected ").replace(".0", "")
-        must = re.sub("`(.*?)`", _in_words, expected)
+        must = re.sub(
+            "`(.*?)`", _in_words, what.partition(", got ")[0].removeprefix("Expected ")
+        ).replace(".0", "")
     advice = "; write [[results]] in TOML" if path == ("results",) else ""
     raise FieldError(path, f"={reduce(getitem, steps, document)!r}: must be {must}{advice}.")
 
 
 def _in_words(types: re.Match[str]) -> str:
-    names = types[1].split(" | ")
-    return " or ".join(words for word, words in _TYPES.items() if word in names)
+    return " or ".join(words for name, words in _TYPES.items() if name in types[1].split(" | "))
 
 
 def _choices(kind: Any) -> list[str]:
