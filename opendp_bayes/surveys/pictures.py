@@ -36,7 +36,7 @@ def plot_panels(panels: Sequence[Panel], sentences: str, columns: int) -> "Figur
     sentences += first_of(len(panels), "pictures")
     panels = panels[:MOST_DRAWN]
     columns = min(columns, len(panels))
-    rows = [panels[at : at + columns] for at in range(0, len(panels), columns)]
+    rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
     heights = [max(panel.height for panel in row) for row in rows]
     figure, axes = pyplot().subplots(
         len(rows),
@@ -70,12 +70,12 @@ def plot_graph(
         _, ax = plt.subplots(figsize=size.clip((4.4, 1.8), 12), layout="constrained")
     pairs = {pair for names in tables for pair in combinations(sorted(set(names)), 2)}
     for pair in sorted(pairs):
-        ends = places[[variables.index(name) for name in pair]]
+        ends = places[[variables.index(variable) for variable in pair]]
         ax.plot(*ends.T, color=COLOURS[0], linewidth=2, zorder=1)
-    for place, name in zip(places, variables, strict=True):
+    for centre, variable in zip(places, variables, strict=True):
         ax.annotate(
-            wrapped(name, _LINE),
-            place,
+            wrapped(variable, _LINE),
+            centre,
             ha="center",
             va="center",
             parse_math=False,

@@ -45,29 +45,29 @@ class DrawnCounts:
         """Counts at which the logarithm of the noise is not smooth, each shaped as `drawn`."""
         return [self.drawn - kink for kink in self.noise.kinks]
 
-    def chosen(self, at: Any) -> "DrawnCounts":
+    def chosen(self, index: Any) -> "DrawnCounts":
         """Those at an index of the array."""
-        return DrawnCounts(self.drawn[at], self.noise, self.noised[at])
+        return DrawnCounts(self.drawn[index], self.noise, self.noised[index])
 
     def placed(self, places: Any, shape: int | tuple[int, ...]) -> "DrawnCounts":
         """Put them at places of an array of another shape, whose other counts are not noised."""
-        drawn, noised = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
-        drawn[places], noised[places] = self.drawn, self.noised
-        return DrawnCounts(drawn, self.noise, noised)
+        noisy_counts, noised = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
+        noisy_counts[places], noised[places] = self.drawn, self.noised
+        return DrawnCounts(noisy_counts, self.noise, noised)
 
-    def log_mass(self, counts: ArrayLike, at: Any = ...) -> Floats:
+    def log_mass(self, counts: ArrayLike, index: Any = ...) -> Floats:
         """Log-probability of what was drawn at an index of the array, given counts that broadcast
         against it; 0 where nothing was noised.
         """
-        log_mass = self.noise.log_mass(self.drawn[at] - np.asarray(counts))
-        return log_mass if self.is_complete else np.where(self.noised[at], log_mass, 0.0)
+        log_mass = self.noise.log_mass(self.drawn[index] - np.asarray(counts))
+        return log_mass if self.is_complete else np.where(self.noised[index], log_mass, 0.0)
 
-    def log_ratio(self, counts: ArrayLike, step: ArrayLike, at: Any = ...) -> Floats:
+    def log_ratio(self, counts: ArrayLike, step: ArrayLike, index: Any = ...) -> Floats:
         """Change of `log_mass` when a step, which need not be whole, is added to the counts; by a
         formula that keeps its digits where both logarithms are huge.
         """
-        log_ratio = self.noise.log_ratio(self.drawn[at] - np.asarray(counts), -np.asarray(step))
-        return log_ratio if self.is_complete else np.where(self.noised[at], log_ratio, 0.0)
+        log_ratio = self.noise.log_ratio(self.drawn[index] - np.asarray(counts), -np.asarray(step))
+        return log_ratio if self.is_complete else np.where(self.noised[index], log_ratio, 0.0)
 
     def log_likelihood(self, counts: Integers) -> Floats:
         """Log-probability of all that was drawn, given rows of counts of shape `(m, k)`."""

@@ -84,13 +84,13 @@ class OverCandidates(ABC):
         """Log-likelihood of some of the data sets that can be listed, without interpolation."""
         prior = tuple(self.prior.tolist())
         return self._from_sums(
-            self._at(ranks(counts, self.size), self.law, self.size, prior), counts
+            self._sums_at(ranks(counts, self.size), self.law, self.size, prior), counts
         )
 
     #: The sums, shape `(m, functions)`: of two categories, of all data sets, and of some of these.
     _curves: ClassVar[Callable[..., Any]]
     _tables: ClassVar[Callable[..., Floats]]
-    _at: ClassVar[Callable[..., Floats]]
+    _sums_at: ClassVar[Callable[..., Floats]]
 
     @abstractmethod
     def _from_sums(self, sums: Floats, counts: Integers) -> Floats:
@@ -106,7 +106,7 @@ class Weighing(OverCandidates):
     law: ExponentialWeights
     _curves = staticmethod(curves)
     _tables = staticmethod(tables)
-    _at = staticmethod(normalisers_at)
+    _sums_at = staticmethod(normalisers_at)
 
     def _from_sums(self, sums: Floats, counts: Integers) -> Floats:
         log_width, log_normaliser = sums.T
@@ -125,7 +125,7 @@ class Flipping(OverCandidates):
     law: Flips
     _curves = staticmethod(coin_curves)
     _tables = staticmethod(coin_tables)
-    _at = staticmethod(coin_sums_at)
+    _sums_at = staticmethod(coin_sums_at)
 
     def _from_sums(self, sums: Floats, counts: Integers) -> Floats:
         sums = np.exp(sums)
@@ -256,39 +256,40 @@ def log_likelihoods(
 
 
 @singledispatch
-def _of_law(law: Any, setting: Setting, drawn: Integers) -> Likelihood:
+def _of_law(law: Any, setting: Setting, noisy_counts: Integers) -> Likelihood:
     raise TypeError(f"law={law!r}: has no likelihood; add a handler for its family.")
 
 
 @_of_law.register
-def _(law: AdditiveNoise, setting: Setting, drawn: Integers) -> Likelihood:
+def _(law: AdditiveNoise, setting: Setting, noisy_counts: Integers) -> Likelihood:
     _check_scale(law.noise.scale)
     if not all(law.noised):
-        _check_total(drawn, setting.size)
-    return DrawnCounts.of(drawn, law.noise, law.noised)
+        _check_total(noisy_counts, setting.size)
+    return DrawnCounts.of(noisy_counts, law.noise, law.noised)
 
 
 @_of_law.register
-def _(law: SimplexNoise, setting: Setting, drawn: Integers) -> Likelihood:
+def _(law: SimplexNoise, setting: Setting, noisy_counts: Integers) -> Likelihood:
     # Of counts with the sum of what was drawn, half of the norm on each side is noise on each.
     _check_scale(law.scale)
-    _check_total(drawn, setting.size)
-    return DrawnCounts.of(drawn, DiscreteLaplace(2 * law.scale))
+    _check_total(noisy_counts, setting.size)
+    return DrawnCounts.of(noisy_counts, DiscreteLaplace(2 * law.scale))
 
 
 @_of_law.register
-def _(law: ExponentialWeights, setting: Setting, drawn: Integers) -> Likelihood:
-    _check_counts(drawn, setting.size)
-    return Weighing(drawn, setting.prior_array, law)
+def _(law: ExponentialWeights, setting: Setting, noisy_counts: Integers) -> Likelihood:
+    _check_counts(noisy_counts, setting.size)
+    return Weighing(noisy_counts, setting.prior_array, law)
 
 
 @_of_law.register
-def _(law: Flips, setting: Setting, drawn: Integers) -> Likelihood:
-    _check_counts(drawn, setting.size)
-    if drawn.size > 2 and number_of_candidates(int(drawn.sum()), drawn.size) > LARGEST_LIST:
+def _(law: Flips, setting: Setting, noisy_counts: Integers) -> Likelihood:
+    _check_counts(noisy_counts, setting.size)
+    k, size = noisy_counts.size, int(noisy_counts.sum())
+    if k > 2 and number_of_candidates(size, k) > LARGEST_LIST:
         # So many coins that all products are exponentials: their sum is what matters.
-        return Weighing(drawn, setting.prior_array, law.limit)
-    return Flipping(drawn, setting.prior_array, law)
+        return Weighing(noisy_counts, setting.prior_array, law.limit)
+    return Flipping(noisy_counts, setting.prior_array, law)
 
 
 def _check_scale(scale: float) -> None:
