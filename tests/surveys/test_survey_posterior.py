@@ -393,10 +393,13 @@ def test_new_records_have_the_probabilities_of_a_draw() -> None:
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_no_two_copies_are_of_one_draw(kind: Any) -> None:
-    found = posterior()
-    every = found._draws.size.size
-    rows = [row for row, _, _ in found._copies(every, kind, None, 1)]
-    assert sorted(rows) == list(range(every)) != rows
+    """Of new records there are as many as in that draw where their number is private."""
+    found = posterior(None)
+    every = found._draws.size.reshape(-1)
+    rows, numbers, _ = zip(*found._copies(every.size, kind, None, 1), strict=True)
+    assert sorted(rows) == list(range(every.size)) != list(rows)
+    assert np.ptp(every) > 0
+    assert list(numbers) == [int(every[row]) if kind == "predictive" else None for row in rows]
 
 
 def test_writes_parquet(tmp_path: Path) -> None:

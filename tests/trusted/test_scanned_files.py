@@ -232,8 +232,18 @@ def test_files_that_cannot_be_read_together_are_refused_before_a_record_is_read(
     assert opened(tmp_path)
     pl.DataFrame({"vote": ["no"]}).write_parquet(tmp_path / "b.parquet")
     assert opened(tmp_path)
-    pl.DataFrame({"vote": [1]}).write_parquet(tmp_path / "c.parquet")
-    assert "not all its files have the same columns" in refused(tmp_path)
+    same = {"vote": ["no"], "age": [9]}
+    others = (
+        {"vote": ["no"]},
+        {**same, "x": [1]},
+        {"age": [9], "vote": ["no"]},
+        {**same, "age": ["9"]},
+    )
+    for number, other in enumerate(others):
+        (tmp_path / str(number)).mkdir()
+        for name, columns in (("a", same), ("b", other)):
+            pl.DataFrame(columns).write_parquet(tmp_path / f"{number}/{name}.parquet")
+        assert "not all its files have the same columns" in refused(tmp_path / str(number))
     with pytest.raises(TypeError, match=r"^glob=1: .*True or False"):
         opened(tmp_path, glob=1)
     with pytest.raises(ValueError, match=r"^glob=True: is for files"):

@@ -84,6 +84,14 @@ def test_the_rest_has_its_proved_interval() -> None:
     assert rest.interval(0.95) == (62.0, 92.0)  # t = 15 for ε = .2
 
 
+@pytest.mark.parametrize("rest", [-9, 0, 9])
+def test_everything_else_is_there_whatever_was_drawn_for_it(rest: int) -> None:
+    one = DiscoveredRelease.from_json(release(drawn_rest=rest).to_json())
+    last = one.estimates().row(-1, named=True)
+    assert (last["category"], last["count"]) == (None, max(rest, 0))
+    assert f"together: {rest} records" in " ".join(one.sheet(wait=False).notes)
+
+
 @pytest.mark.parametrize("people", [False, True])
 def test_people_are_in_the_rest_once_for_every_category(people: bool) -> None:
     notes = " ".join(release(people=people).sheet(wait=False).notes)
