@@ -189,7 +189,7 @@ def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any
     special: dict[tuple[str, str], Callable[[], Any]] = {
         ("__getitem__", "label"): lambda: next(iter(getattr(result, "keys", lambda: labels)())),
         ("__getitem__", "key"): lambda: next(iter(result)),
-        ("__getitem__", "name"): lambda: next(iter(result)),
+        ("__getitem__", "question"): lambda: next(iter(result)),
         ("hidden", "label"): lambda: "q",
         ("interval", "kind"): lambda: "eti",
         ("summary", "kind"): lambda: "hdi",

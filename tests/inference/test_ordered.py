@@ -18,6 +18,7 @@ from opendp_bayes import (
 )
 from opendp_bayes.inference.answers.ordered import quantiles_of
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
+from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
@@ -324,9 +325,10 @@ def test_of_one_group_of_a_table_and_of_pooled_groups():
     counts = ((9, 1, 4), (2, 3, 5))
     groups = GroupedRelease((1, 2), counts, ("a", "b", "c"), (1.0,) * 3, noise, guarantee(None))
     of_group = groups[1].posterior
-    alphas = np.random.default_rng(3).gamma(5.0, 1.0, (4, 500, 3))
-    rows = np.zeros((4, 500, 3), dtype=np.int64)
-    pooled = PooledPosterior(("a", "b", "c"), Concentrations.of(alphas, rows))
+    alphas = np.random.default_rng(3).gamma(5.0, 1.0, (2000, 3))
+    known = WeightDiagnostics(np.full(3, 2000.0), 2000)
+    concentrations = Concentrations.of(alphas, np.zeros((2000, 3), dtype=np.int64), known)
+    pooled = PooledPosterior(("a", "b", "c"), concentrations)
     for posterior in (of_group, pooled):
         for level in (0.3, 0.6):
             found = posterior.quantile(level, edges=[0, 1, 2, 3])
