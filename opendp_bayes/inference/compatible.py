@@ -111,7 +111,8 @@ def check_given_once(named: Mapping[str, ReleasedData]) -> None:
     """Raise `ValueError` where one draw is given twice, whatever is promised of it."""
     first: dict[Any, str] = {}
     for argument, release in named.items():
-        table = release.axes, identity(release.categories), release.size
+        columns = release.columns or release.axes
+        table = columns, identity(release.categories), release.size
         before = first.setdefault((table, release.drawn, release.mechanism), argument)
         if before != argument:
             raise ValueError(

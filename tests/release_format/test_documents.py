@@ -259,6 +259,8 @@ def test_equal_draws_of_other_tables_are_not_one_release() -> None:
     one = ob.Release((3, 1, 4, 2), cells, (1.0,) * 4, KNORM, guarantee(10), ("a", "b"))
     check_given_once({"one": one, "other": replace(one, axes=("b", "a"))})
     check_given_once({"one": one, "other": replace(one, guarantee=guarantee(11))})
+    town, county = (replace(FIRST, columns=(column,)) for column in ("town", "county"))
+    check_given_once({"town": town, "county": county})
     numbers, booleans = (
         tuple((a, b) for a in values for b in values) for values in ((0, 1), (False, True))
     )
