@@ -292,7 +292,7 @@ class Release(Estimated, ReleasedData):
             Prior of κ, a frozen continuous distribution of scipy on positive numbers; by default
             `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
         ess : int, default 100
-            How many effective draws of κ and m there are at least; each has three draws of the
+            How many effective draws of κ and m there are at least; each has two draws of the
             counts.
         random_state : int or None, default 0
             Of the draws; None for another at each call.
@@ -637,7 +637,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
             Prior of κ, a frozen continuous distribution of scipy on positive numbers; by default
             `scipy.stats.fisk(1, scale=10)`.
         ess : int, default 100
-            How many effective draws of κ and m there are at least; each has three draws of the
+            How many effective draws of κ and m there are at least; each has two draws of the
             counts.
         random_state : int or None, default 0
             Of the draws; None for another at each call.

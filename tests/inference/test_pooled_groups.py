@@ -219,8 +219,8 @@ def test_refuses_where_draws_are_worth_few(monkeypatch):
 
 def test_refuses_draws_that_fill_the_memory():
     release = grouped(DRAWN)
-    with pytest.raises(ValueError, match=r"^ess=13889000: .*draws of 6 counts.* 2 GB; .*13888888"):
-        release.pooled(ess=13_889_000)
+    with pytest.raises(ValueError, match=r"^ess=20834000: .*draws of 6 counts.* 2 GB; .*20833333"):
+        release.pooled(ess=20_834_000)
 
 
 def test_gives_up_where_no_number_of_draws_would_do(monkeypatch):

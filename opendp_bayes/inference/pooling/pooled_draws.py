@@ -22,10 +22,13 @@ _POINTS, _LOWEST, _CENTRES, _STEPS = 20, 9.0, 8, 3
 #: that the first laws are not too narrow.
 _WIDTH, _LONGEST, _WIDER = 0.05, 1.5, 1.25
 #: Draws of the first round; how many times as many as are lacking each of the others has; the
-#: fewest effective draws, and the most draws for each that is wanted.
-_FIRST, _MORE, _FEWEST, _MOST = 100, 1.2, 150, 25
+#: most draws for each effective one that is wanted.
+_FIRST, _MORE, _MOST = 100, 1.2, 25
+#: The fewest effective draws, so that ends of intervals of 95 % are not those of a few draws, and
+#: counts of that many draws that are enough: κ and m are well known where groups are very many.
+_FEWEST, _ENOUGH = 300, 10_000_000
 #: Draws of counts for each of κ m.
-_EACH = 3
+_EACH = 2
 #: Bytes that one count takes for each effective draw.
 BYTES_OF_DRAWS = 8 * _EACH
 
@@ -94,12 +97,17 @@ class Target:
 
 
 def draws_of(
-    evidence: Evidence, priors: Priors, shares: Floats, effective: int, rng: np.random.Generator
+    evidence: Evidence,
+    priors: Priors,
+    shares: Floats,
+    effective: int,
+    rng: np.random.Generator,
+    counts: int = 1,
 ) -> tuple[Floats, Integers, float]:
-    """κ m and the counts, `(draws, k)` and `(draws, G, k)`, and how many effective draws of κ m
+    """κ m and the `counts`, `(draws, k)` and `(draws, G, k)`, and how many effective draws of κ m
     they are: so many, where that can be had; m is about `shares`.
     """
-    target, wanted = Target(evidence, priors), max(effective, _FEWEST)
+    target, wanted = Target(evidence, priors), max(effective, min(_FEWEST, _ENOUGH // counts))
     most, rounds = _MOST * wanted, []
     laws, number = target.proposals(shares), _FIRST
     while True:
@@ -116,9 +124,9 @@ def draws_of(
         worth, spent = 1 / (weights**2).sum(), len(weights) >= most
         if spent or worth >= wanted:
             a = concentrations(log_kappa, log_m)
-            a, counts, kept = _with_counts(evidence, a, weights, wanted, rng)
+            a, drawn_counts, kept = _with_counts(evidence, a, weights, wanted, rng)
             if spent or worth * kept >= effective:
-                return a, counts, worth * kept
+                return a, drawn_counts, worth * kept
             wanted *= 2  # the weights of counts cost more
         laws = laws.refitted(log_kappa, log_m, special.softmax(log_laws[-1] - log_mixture), weights)
         lacking = np.clip(_MORE * (wanted / worth - 1), 0.25, 1.0) * len(weights)

@@ -75,7 +75,8 @@ class PooledGroups:
             drawn = 0 if self.rest is None else max(int(self.rest.drawn), 0)
             start = nearest_counts(np.append(start, drawn), self.size)[:-1].reshape(start.shape)
             evidence = PublicTotal(self.noisy, start, self.size, self.rest)
-        return draws_of(evidence, Priors(kappa_prior, m_prior), shares, effective, rng)
+        priors, counts = Priors(kappa_prior, m_prior), self.noisy.drawn.size
+        return draws_of(evidence, priors, shares, effective, rng, counts)
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:

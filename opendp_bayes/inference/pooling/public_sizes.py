@@ -2,21 +2,23 @@
 transforms.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy import fft, special
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial, one_of
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.private_sizes import DEPTH, Risings
+from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Of groups with so few records every possible count is looked at.
 _SMALL = 64
 #: A mass of a sum that rounding may make of none.
 _TINY = 1e-300
-#: Steps to the tilt of a group's counts, and the longest, over the number of its nodes: at its end
-#: the expected sum is within so many variances of the public one, or as good as equal.
-_STEPS, _LONGEST, _NEAR, _EQUAL = 60, 8.0, 0.5, 1e-12
+#: The largest tilt of a group's counts, and how near their expected sum is to the public one.
+_LARGEST, _NEAR = 100.0, 0.5
 
 
 class PublicSizes:
@@ -63,10 +65,8 @@ class PublicSizes:
         their weight: the last, and then those before.
         """
         masses, whole, parts, _ = self._laws(a)
-        found, groups = (
-            np.empty((number, len(whole), a.size), dtype=np.int64),
-            np.arange(len(whole)),
-        )
+        found: Any = np.empty((number, len(whole), a.size), dtype=np.int32)
+        groups = np.arange(len(whole))
         with np.errstate(divide="ignore"):
             at = one_of(np.log(np.broadcast_to(whole, (number, *whole.shape))), rng)
             found[..., -1] = self._last[groups, 0, at]
@@ -98,24 +98,18 @@ class PublicSizes:
     def _tilt(self, log_p: Floats, log_last: Floats, kappa: float) -> Floats:
         """Logarithms of factors, one for each record, with which the counts of every group have
         about the public sum: transforms lose the digits of sums that are far less probable than
-        others. Found between the two that were tried, where Newton's steps leave these.
+        others.
         """
-        tilt = np.log((self._sizes + 0.5) / (self._sizes + kappa))
-        low, high = np.full(tilt.shape, -np.inf), np.full(tilt.shape, np.inf)
-        for _ in range(_STEPS):
-            mean, variance = np.zeros(tilt.shape), np.zeros(tilt.shape)
+
+        def beyond(tilt: Floats, groups: Integers) -> tuple[Floats, Floats]:
+            mean, variance = -self._sizes[groups] + 0.0, np.zeros(len(groups))
             for nodes, log_weights in ((self._nodes, log_p), (self._last, log_last)):
-                share = special.softmax(log_weights + tilt[:, None, None] * nodes, axis=2)
-                first = (share * nodes).sum(axis=2)
-                mean += first.sum(axis=1)
-                variance += (share * (nodes - first[..., None]) ** 2).sum(axis=(1, 2))
-            lacking = self._sizes - mean
-            met = lacking**2 <= np.maximum(_NEAR * variance, _EQUAL)
-            if met.all():
-                break
-            low, high = np.where(lacking > 0, tilt, low), np.where(lacking > 0, high, tilt)
-            longest = _LONGEST / self._nodes.shape[2]
-            step = np.clip(lacking / np.maximum(variance, _TINY), -longest, longest)
-            outside = ~met & ((tilt + step <= low) | (tilt + step >= high))
-            tilt = np.where(outside, (low + high) / 2, np.where(met, tilt, tilt + step))
-        return tilt
+                x = nodes[groups]
+                share = special.softmax(log_weights[groups] + tilt[:, None, None] * x, axis=2)
+                first = (share * x).sum(axis=2, keepdims=True)
+                mean += first.sum(axis=(1, 2))
+                variance += (share * (x - first) ** 2).sum(axis=(1, 2))
+            return mean, variance
+
+        start = np.log((self._sizes + 0.5) / (self._sizes + kappa))
+        return increasing_roots(beyond, start, -_LARGEST, _LARGEST, _NEAR)
