@@ -92,7 +92,7 @@ class Bound(ABC, Generic[R]):
     @abstractmethod
     def measurement(self, budget: Any, *, raw: bool = False) -> Measurement:
         """The measurement that fits a budget. It gives what the user gets, or with `raw` what was
-        drawn, for `restated`.
+        drawn, for `restating`.
         """
 
     @abstractmethod
@@ -111,15 +111,11 @@ class Bound(ABC, Generic[R]):
         """The measure of the query."""
         return parts_of(self.base).output_measure
 
-    def restated(self, draw: Any, budget: Any, once: str = "") -> R:
-        """Make what the user gets of a draw for `budget`, which promises for one record, with the
-        promise to one privacy unit of the Context. `once` says which rows were kept where they were
-        limited by no fixed rule.
+    def restating(self, budget: Any, once: str = "") -> Callable[[Any], R]:
+        """The function from a draw for `budget`, which promises for one record, to what the user
+        gets, with the promise to one privacy unit of the Context. `once` says which rows were kept
+        where they were limited by no fixed rule. It holds nothing of the query.
         """
-        return self._promising(budget, once)(draw)
-
-    def _promising(self, budget: Any, once: str = "") -> Callable[[Any], R]:
-        """The function `restated` of what is drawn. It holds nothing of the query."""
         result, loss = self.result, self.loss(budget)
         distance, truncated = self.distance, self.truncated
         rule = self.kept or (once if self.truncated else "")
@@ -131,7 +127,7 @@ class Bound(ABC, Generic[R]):
         self, chain: Any, draws: Measurement, budget: Any, param: float, *, raw: bool
     ) -> Measurement:
         """The measurement that draws at the end of a chain, with its attribute `param`."""
-        measurement = chain >> (draws if raw else releasing(draws, self._promising(budget)))
+        measurement = chain >> (draws if raw else releasing(draws, self.restating(budget)))
         measurement.param = param
         return measurement
 
@@ -182,10 +178,9 @@ def counts_and_unit(
         counts, base = counts_of()
         rule = getattr(query, "kept", "")
     else:
-        kind_of_query = "a Context itself" if isinstance(query, Context) else type(query).__name__
         raise TypeError(
             "query: must be a query on a polars frame, as `context.query()` gives, not"
-            f" {kind_of_query}."
+            f" {'a Context itself' if isinstance(query, Context) else type(query).__name__}."
         )
     distance = distance_of_unit(counts.map(parts_of(base).d_in))
     truncated = bool(rule) or identifier_of(counts.input_metric) is not None
@@ -284,4 +279,4 @@ class AskedQuery(ReleasedQuery[R]):
         return self._bound.measurement(parts_of(self).d_out, raw=raw)
 
     def _made_of(self, draw: Any) -> R:
-        return self._bound.restated(draw, parts_of(self).d_out)
+        return self._bound.restating(parts_of(self).d_out)(draw)

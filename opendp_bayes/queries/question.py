@@ -43,8 +43,10 @@ Unknown = Policy | Sequence[Value] | Mapping[Any, Any]
 #: From values to the labels they are counted under, for every column or for some by name.
 Recode = Mapping[Value, Value] | Mapping[str, Mapping[Any, Any]]
 #: The arguments of `Question.of`, of one column, and of tables and groups.
-_OF_A_COLUMN = ("column", "categories", "recode", "nulls", "unknown")
-ARGUMENTS = (*_OF_A_COLUMN, "prior", "ordered", "size", "merge", "by", "cells")
+ARGUMENTS = (
+    *("column", "categories", "recode", "nulls", "unknown"),
+    *("prior", "ordered", "size", "merge", "by", "cells"),
+)
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
         if self._frames:
             once = f"rows drawn at random, once for survey {secrets.token_hex(4)},"
         releases = [
-            bound.restated(released, budget, once)
+            bound.restating(budget, once)(released)
             for (bound, budget), released in zip(self._shared().values(), draws, strict=True)
         ]
         columns = tuple(bound.columns for bound in self._bound.values())

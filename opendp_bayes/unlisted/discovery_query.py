@@ -2,7 +2,7 @@
 and a threshold that fits the budget.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,17 +104,17 @@ class Discovering(Bound[DiscoveredRelease]):
 
     def measurement(self, budget: Any, *, raw: bool = False) -> Measurement:
         """The measurement that fits a budget; its attribute `param` is the threshold. It gives what
-        the user gets, or with `raw` what was drawn, for `restated`.
+        the user gets, or with `raw` what was drawn, for `restating`.
         """
         discovery, delta = self.settled(budget), self._delta(budget)
         draws = make_discovery(*self.chain.output_space, self.measure, discovery, delta=delta)
         return self._measured(self.chain, draws, budget, discovery.law.threshold, raw=raw)
 
-    def restated(self, draw: DiscoveredData, budget: Any, once: str = "") -> Any:
-        """Make what the user gets of a draw for `budget`. Rows that no fixed rule keeps are drawn
-        for each question anew, whatever `once` says of others.
+    def restating(self, budget: Any, once: str = "") -> Callable[[DiscoveredData], Any]:
+        """The function from a draw for `budget` to what the user gets. Rows that no fixed rule
+        keeps are drawn for each question anew, whatever `once` says of others.
         """
-        return super().restated(draw, budget)
+        return super().restating(budget)
 
     def row(self, budget: Any) -> dict[str, Any]:
         """The row of `DiscoveryQuery.summarize`."""

@@ -160,7 +160,7 @@ def test_several_questions_are_one_composition(measure):
     assert whole.map(context.d_in) <= 1.0
     drawn = submitted(context, whole, context.d_in)
     restated = [
-        one.restated(released, share)
+        one.restating(share)(released)
         for one, released, share in zip(asked, drawn, shares, strict=True)
     ]
     assert [released.d_in for released in restated] == [2, 2]
