@@ -717,7 +717,7 @@ def test_what_was_paid_for_is_kept_where_nothing_can_be_made_of_it(ask, monkeypa
     asked = {"vote": question | {"column": "vote"}}
     query = of.query(epsilon=8.0)
     made = ask(query, "vote", **question) if ask is ob.posterior else ask(query, asked)
-    monkeypatch.setattr(BoundQuery, "restated", lambda *_: {}["a cause"])
+    monkeypatch.setattr(BoundQuery, "restating", lambda *_: {}["a cause"])
     with pytest.raises(ob.ReleaseError, match="debited, but nothing could") as caught:
         made.release()
     drawn = caught.value.drawn
