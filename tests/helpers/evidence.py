@@ -20,11 +20,7 @@ def log_absolute(known: NoisedCategories, counts: Any) -> Any:
 
 def log_evidence(found: CountsGivenNoise) -> float:
     """`ln P(drawn)`, with a public or a private number of records."""
-    private, prior, times = found._private, found.categories.prior, found._times
-    if private is not None:
-        logs = special.logsumexp(private._log_share) - np.log(prior.sum())
-        logs += times @ log_absolute(private.leaves, private.origin)
-        return float(logs - times @ special.gammaln(private.leaves.prior))
+    prior, times = found.categories.prior, found._times
     _ = found.probabilities
     constant = special.gammaln(prior.sum()) - special.gammaln(prior).sum()
     constant += times @ log_absolute(found._leaves, found._numbers.counts.anchor)

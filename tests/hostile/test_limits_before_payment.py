@@ -38,9 +38,6 @@ PARTS = {
 DRAWN = """
 convolution/dense_tables:Convolved._weighted
 convolution/number_of_records:_highest
-convolution/counts_given_q:CountsGivenQ.__init__
-convolution/counts_given_q:CountsGivenQ._place
-convolution/counts_given_q:CountsGivenQ._sums
 convolution/numbers_and_tilts:_public
 convolution/numbers_and_tilts:_private
 convolution/numbers_and_tilts:_in_parts

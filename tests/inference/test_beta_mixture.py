@@ -231,18 +231,17 @@ def test_a_beta_has_the_mean_and_the_variance_that_it_is_made_of(a, b):
 
 
 @pytest.mark.parametrize(("a", "b"), [(30.0, 80.0), (2.0, 60.0), (500.0, 20.0)])
-@pytest.mark.parametrize(("own", "rest"), [(0.0, 0.1), (0.1, 0.0), (0.08, 0.12)])
-def test_a_beta_whose_parameters_vary(a, b, own, rest):
-    """Against means over both, of so many deviations; `own` and `rest` are shares of them."""
+@pytest.mark.parametrize("rest", [0.05, 0.1, 0.12])
+def test_a_beta_whose_second_parameter_varies(a, b, rest):
+    """Against means over it, of which the deviation is such a share."""
     steps = stats.norm.ppf((np.arange(400) + 0.5) / 400)
-    every_a, every_b = np.meshgrid(a * (1 + own * steps), b * (1 + rest * steps))
-    whole = every_a + every_b
-    mean = np.mean(every_a / whole)
-    square = np.mean(every_a * (every_a + 1) / whole / (whole + 1))
-    known = (a * own) ** 2 * np.var(steps), (b * rest) ** 2 * np.var(steps)
-    found = varied(np.array([a]), np.array([b]), known[0], np.array([known[1]]))
+    whole = a + b * (1 + rest * steps)
+    mean = np.mean(a / whole)
+    square = np.mean(a * (a + 1) / whole / (whole + 1))
+    known = (b * rest) ** 2 * np.var(steps)
+    found = varied(np.array([a]), np.array([b]), np.array([known]))
     law = stats.beta(found[0][0], found[1][0])
     assert law.mean() == pytest.approx(mean, abs=2e-3 * law.std())
     assert law.var() == pytest.approx(square - mean**2, rel=0.02)
     # Without the variances, as a control, the deviation is another.
-    assert stats.beta(a, b).var() < 0.97 * law.var() or max(known) < 1
+    assert stats.beta(a, b).var() < 0.97 * law.var() or a < 100

@@ -11,9 +11,7 @@ import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference.convolution import counts_given_noise
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.counts_given_q import TooWideError
 from opendp_bayes.inference.convolution.different_records import DifferentRecords
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
@@ -104,19 +102,6 @@ def convolution(setting):
     return CountsGivenNoise.of(looks_of(setting), setting.prior, **known)
 
 
-def tilts(setting):
-    """The same where a private number is not integrated over."""
-    if setting.sums or setting.size is not None or setting.records_prior is not None:
-        return None
-
-    def refused(*given):
-        raise TooWideError
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counts_given_noise, "CountsGivenQ", refused)
-        return convolution(setting)
-
-
 def every_data_set(setting):
     """A list, or a weight for every count of the first of two categories."""
     if setting.sums or setting.size is None:
@@ -152,7 +137,7 @@ def levels(setting):
 
 
 ENGINES: dict[str, Callable] = {
-    each.__name__: each for each in (convolution, tilts, every_data_set, different_records, levels)
+    each.__name__: each for each in (convolution, every_data_set, different_records, levels)
 }
 
 

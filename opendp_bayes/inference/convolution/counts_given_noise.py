@@ -2,33 +2,33 @@
 marginal laws by exponential tilts and convolution.
 
 The weights of the counts are a product over the categories but for their sum. So given the sum the
-law of one count is its own weight times that of the sum of the others, which completes it; a
-private number of records is a mixture over a few that stand for all
-(`docs/research/how-it-works.md`).
+law of one count is its own weight times that of the sum of the others, which completes it. A
+private number of records, whatever its prior, is a sum over all: under a few tilts for the counts,
+and in parts for the probabilities (`docs/research/how-it-works.md`).
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
-from opendp_bayes.inference.convolution.counts_given_q import CountsGivenQ, TooWideError
 from opendp_bayes.inference.convolution.draws_given_sum import DrawsGivenSum
 from opendp_bayes.inference.convolution.lattices import Lattices
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
 from opendp_bayes.inference.convolution.numbers_and_tilts import Numbers, numbers_of
 from opendp_bayes.inference.convolution.sums import Sums
+from opendp_bayes.inference.convolution.tilted_counts import Moments
 from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.inference.engines.merged import ByLaws
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, varied
+from opendp_bayes.inference.laws.beta_mixture import NEGLIGIBLE, BetaMixtures, varied
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.mixtures_of_counts import grouped, long_cells, short_cells
+from opendp_bayes.inference.laws.mixtures_of_counts import binned, grouped, short_cells
 from opendp_bayes.inference.laws.refinement import cells_between
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.all_but_one import all_but_one
@@ -39,9 +39,16 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 #: this leaves.
 _BEYOND = 12.0
 #: Cells are at most this part of the deviation of a count given the sum, up to so many deviations.
-_LENGTH, _AROUND = 0.5, 9.0
+_LENGTH, _AROUND = 0.3, 9.0
 #: Counts of a shorter range are all listed; the most cells of a law.
 _SINGLE, _MOST = 256, 2000
+#: Numbers of records of tilts that are rarer are not looked at for the lengths of cells.
+_RARE = 1e-3
+#: Probabilities above this are found from those of all others, where the deviation of the number
+#: of records is more than this part of the records in these.
+_LARGE, _ROUGH = 0.5, 0.12
+#: Numbers that are worked on at once.
+_BLOCK = 1 << 17
 #: Sums that should agree are warned about where they differ by this share.
 _DISAGREE = 3e-3
 #: Weights of sums of some categories are tabulated at up to so many sums.
@@ -66,11 +73,9 @@ class CountsGivenNoise(ByLaws):
         What was drawn of the counts, and their prior.
     total : Total
         The number of records, with its weights.
-    flat : bool, default False
-        Whether it is private and every number equally probable.
     """
 
-    def __init__(self, categories: NoisedCategories, total: Total, flat: bool = False) -> None:
+    def __init__(self, categories: NoisedCategories, total: Total) -> None:
         self.categories, self._total, self.prior = categories, total, categories.prior
         # Categories that are alike are one leaf: the leaf of each, and the first of each leaf.
         index: dict[tuple[float, ...], int] = {}
@@ -79,14 +84,8 @@ class CountsGivenNoise(ByLaws):
         self._first = np.unique(self._leaf, return_index=True)[1]
         self._times = np.bincount(self._leaf)
         self._leaves = categories.chosen(self._first)
-        self._private: CountsGivenQ | None = None
         self._warned = False
-        if flat:
-            others = all_but_one(categories.prior)[self._first]
-            with suppress(TooWideError):
-                self._private = CountsGivenQ(self._leaves, self._times, others)
-        if self._private is None:
-            _ = self._numbers  # which refuses at once what cannot be answered
+        _ = self._numbers  # which refuses at once what cannot be answered
 
     @classmethod
     def of(
@@ -123,7 +122,7 @@ class CountsGivenNoise(ByLaws):
             total = private(categories, records_prior)
         else:
             total = public(size, float(categories.prior.sum()))
-        return cls(categories, total, size is None and records_prior is None)
+        return cls(categories, total)
 
     @cached_property
     def _numbers(self) -> Numbers:
@@ -141,6 +140,7 @@ class CountsGivenNoise(ByLaws):
             )
             least = (numbers.sizes[0] - rest - above - beyond).min(axis=0)
             most = (numbers.sizes[-1] - rest + below + beyond).max(axis=0)
+            most = np.minimum(most, numbers.sizes[-1])
             cut = np.maximum(low, least), np.minimum(high, most)
             if np.all(cut[0] == low) and np.all(cut[1] == high):
                 break
@@ -149,17 +149,6 @@ class CountsGivenNoise(ByLaws):
             # Probabilities stay what they are; the moments are those of the parts.
             known = replace(inside, log_norm=known.log_norm)
         return replace(numbers, counts=counts, moments=known)
-
-    def _read(self, several: Sequence[Lattices], rows: int) -> list[Density]:
-        """Functions of rows and of counts for these, shape `(m,)`, to what lattices say, which have
-        a row for every part of the numbers of records and each of the rows; shape `(parts, m)`.
-        """
-        first = rows * np.arange(self._numbers.parts)[:, None]
-
-        def read(laws: Lattices, row: Integers, counts: Any) -> Floats:
-            return laws.read(*np.broadcast_arrays(first + row, counts))
-
-        return [partial(read, laws) for laws in several]
 
     def _times_in(self, categories: Sequence[int]) -> Integers:
         """Number of times that some categories have each leaf."""
@@ -170,129 +159,150 @@ class CountsGivenNoise(ByLaws):
     @cached_property
     def _single(self) -> tuple[CountLaws, BetaMixtures]:
         """The laws of the counts of all leaves, and of their probabilities."""
-        if self._private is not None:
-            return self._private.counts, self._private.probabilities
         numbers, times = self._numbers, self._times
-        counts, known = numbers.counts, numbers.moments
+        counts, known, kinks = numbers.counts, numbers.moments, self._leaves.kinks
+        along = partial(_along, known, counts.anchor, known.log_norm)
 
         def own(row: Integers, x: Floats) -> Floats:
-            along = known.tilts[:, None] * (x - counts.anchor[row]) - known.log_norm[:, row]
-            return np.exp(counts.log_weight(row, x) + along)
+            return np.exp(counts.log_weight(row, x) + along(row, x))
 
         if times.sum() == 2 and self._total.is_point:  # the other count is no sum
             other, size = np.arange(times.size)[::-1], self._total.lowest
-            rests = [lambda row, x: own(other[row], np.maximum(size - x, 0.0)) * (x <= size)]
-            ends = size - counts.cells.last, size - counts.cells.first
-            edges = Cells.joined([counts.cells, Cells(other[counts.cells.category], *ends)])
+
+            def beside(row: Integers, x: Floats) -> Floats:
+                return own(other[row], np.maximum(size - x, 0.0)) * (x <= size)
+
+            parts: Density = beside
+            kinks += [size - kink[other] for kink in kinks]
         else:
-            rests = self._read(Sums(numbers, times).beside(*counts.ends), times.size)
-            edges = counts.cells
-        start = self._start(known.mean, known.variance, edges, *counts.ends)
+            beside, parts = (
+                partial(_read, laws, times.size)
+                for laws in Sums(numbers, times).beside(*counts.ends)
+            )
+        start = self._start(known.mean, known.variance, kinks, *counts.ends)
         alpha = self.prior[self._first]
         others = all_but_one(self.prior)[self._first]
-        found = self._laws(own, rests, start, alpha, others)
+        found = self._laws((own, along, beside, parts), start, alpha, others)
         self._check_means(found[0])
         return found
 
     def _start(
-        self, mean: Floats, variance: Floats, cells: Cells | None, low: Floats, high: Floats
-    ) -> Cells:
+        self,
+        mean: Floats,
+        variance: Floats,
+        kinks: Sequence[Integers],
+        low: Floats,
+        high: Floats,
+    ) -> tuple[Cells, Floats]:
         """Cells of counts between ends that are short beside their deviations given the sum, whose
-        means and variances without it have the shape `(parts, rows)`: single counts where these are
-        few.
+        means and variances without it have the shape `(tilts, rows)`: single counts where these are
+        few; and the shortest of the deviations that matter.
         """
-        whole = (self._numbers.moments.variance @ self._times)[:, None]
-        rest = np.maximum(whole - variance, 0.0)
-        given = np.sqrt(variance * rest / np.maximum(whole, 1e-12))
+        whole, every = (self._numbers.moments.variance @ self._times)[:, None], np.arange(low.size)
+        given = np.sqrt(variance * np.maximum(1 - variance / np.maximum(whole, 1e-12), 0.0))
         highest = float(np.ceil(self._numbers.sizes.max()))
         high = np.minimum(high, highest)
         low = np.minimum(low, high)
-        least = np.maximum((mean - _AROUND * given).min(axis=0) - 2, low)
-        most = np.minimum((mean + _AROUND * given).max(axis=0) + 2, high)
+        # Of each tilt beyond the reach of those before, as short as those after it need.
+        matters = np.where(self._numbers.shares[:, None] > _RARE, given, np.inf)
+        shortest = np.minimum.accumulate(matters[::-1])[::-1]
+        shortest = np.where(np.isfinite(shortest), shortest, given)
+        most = np.clip(np.maximum.accumulate(mean + _AROUND * given) + 2, low, high)
+        least = np.clip((mean - _AROUND * given).min(axis=0) - 2, low, high)
+        start = np.maximum(np.concatenate([least[None], most[:-1]]), least)
         few = high - low < _SINGLE
-        least, most = np.where(few, low, least), np.where(few, high, most)
-        length = np.where(few, 1.0, np.maximum(_LENGTH * given.min(axis=0), 1.0))
-        number = np.minimum(np.ceil((most - least) / length), _MOST).astype(np.int64) + 1
-        every = np.arange(number.size)
-        even = Cells(every, np.floor(least).astype(np.int64), np.ceil(most).astype(np.int64))
-        even = even.cut(number)
+        start, most = np.where(few, low, start), np.where(few, high, most)
+        length = np.where(few, 1.0, np.maximum(_LENGTH * shortest, 1.0))
+        number = np.clip(np.ceil((most - start) / length), 0, _MOST).astype(np.int64) + 1
+        row = np.tile(every, len(mean))
+        even = Cells(
+            row, *(each.ravel().astype(np.int64) for each in (np.floor(start), np.ceil(most)))
+        )
+        even = even.cut(number.ravel())
         away = 2.0 ** np.arange(np.log2(highest + 2))
         edges = np.concatenate([[0.0], away, highest + 1 - away])
         rows = [even.category, np.repeat(every, edges.size)]
         first = [even.first, np.tile(edges, every.size)]
-        if cells is not None:
-            rows += [cells.category, cells.category]
-            first += [cells.first, cells.last + 1]
-        return cells_between(np.concatenate(rows), np.concatenate(first), low, high)
+        for kink in kinks:
+            rows += [every, every]
+            first += [kink, kink + 1]
+        return cells_between(np.concatenate(rows), np.concatenate(first), low, high), shortest[0]
 
     def _laws(
-        self, own: Density, rests: list[Density], start: Cells, alpha: Floats, others: Floats
+        self,
+        sides: tuple[Density, ...],
+        start: tuple[Cells, Floats],
+        alpha: Floats,
+        others: Floats,
     ) -> tuple[CountLaws, BetaMixtures]:
-        """The laws of counts, each with a row of `own` and of what is beside it for every part of
-        the numbers of records, and of their probabilities. The priors of each and of all others are
+        """The laws of counts and of their probabilities. The sides are the laws of the counts under
+        every tilt, the factors by which tilts change these, and what is beside them, for every tilt
+        and for every part of the numbers of records. The priors of each count and of all others are
         `alpha` and `others`.
         """
+        own, along, beside, parts = sides
 
-        def weights(row: Integers, counts: Floats) -> Floats:
-            return own(row, counts) * np.maximum(rests[0](row, counts), 0.0)
+        def log_weight(row: Integers, x: Floats) -> Floats:
+            blocks = _blocks(row, x, pairs=self._numbers.moments.tilts.size)
+            weights = [(own(*at) * np.maximum(beside(*at), 0.0)).sum(axis=0) for at in blocks]
+            return log_or_nothing(np.concatenate(weights))
 
-        law = CountLaws.of(start, lambda *at: log_or_nothing(weights(*at).sum(axis=0)))
-        cells = short_cells(law, alpha, others, self._size)
-        used = cells.used
-        row = np.broadcast_to(cells.category[:, None], used.shape)[used]
-        x = cells.nodes[used]
-        moments = [rest(row, x) for rest in rests]
-        parts = own(row, x) * np.maximum(moments[0], 0.0) * cells.node_weights[used]
-        log_masses = np.full(used.shape, -np.inf)
-        log_masses[used] = log_or_nothing(parts.sum(axis=0))
-        law = CountLaws.of_masses(cells, log_masses)
+        law = CountLaws.of(start[0], log_weight)
+        cells = short_cells(law, alpha, others, self._numbers.mean)
+        log_masses = cells.log_masses(log_weight)
         log_totals = cells.log_sums(log_masses)
         #: Logarithm of the sum of all weights, over that of the anchors of all counts.
         self.log_evidence = self._numbers.log_norm + float(np.median(log_totals))
         self._check_agree(log_totals)
-        return law, self._mixtures(cells, row, x, parts, moments, alpha, others)
+        law = CountLaws.of_masses(cells, log_masses)
+        bins = binned(law, alpha, others, self._numbers.mean, start[1])
+        which, masses, counts = bins
+        number = which.size * self._numbers.centres.size // _BLOCK + 1
+        found = []
+        for rows in np.array_split(np.arange(alpha.size), min(number, alpha.size)):
+            at = np.isin(which, rows)
+            pairs = self._pairs(along, parts, which[at], masses[at], counts[at])
+            row, mass, x, left, spread = pairs
+            a, b = varied(alpha[row] + x, others[row] + left, spread)
+            found.append(grouped(a, b, mass, x, left, row - rows[0]))
+        return law, BetaMixtures.joined(found)
 
-    @cached_property
-    def _size(self) -> float:
-        """About the number of records."""
-        numbers = self._numbers
-        known = numbers.masses / np.sqrt(numbers.moments.variance @ self._times + 1)[:, None]
-        return float(np.average(numbers.sizes, weights=known.sum(axis=0)))
-
-    def _mixtures(
-        self,
-        cells: Cells,
-        row: Integers,
-        x: Floats,
-        parts: Floats,
-        moments: list[Floats],
-        alpha: Floats,
-        others: Floats,
-    ) -> BetaMixtures:
-        """Mixtures of Betas that the probabilities are: of numbers of records that are alike
-        together.
+    def _pairs(
+        self, along: Density, parts: Density, row: Integers, mass: Floats, x: Floats
+    ) -> list[Any]:
+        """Pairs of a count that stands for others and a part of the numbers of records: the row,
+        the probability, the count, and the mean and variance of what is left to all others.
         """
-        numbers = self._numbers
-        off, spread = np.zeros_like(parts), np.zeros_like(parts)
-        if len(moments) > 1:
-            whole = np.maximum(moments[0], 1e-300)
-            reach = float(np.ptp(numbers.sizes))
-            off = np.clip(moments[1] / whole, -reach, reach)
-            spread = np.clip(moments[2] / whole - off**2, 0.0, reach**2)
-        left = np.maximum(numbers.centres[:, None] + off - x, 0.0).ravel()
-        row, x = np.broadcast_to(row, parts.shape).ravel(), np.broadcast_to(x, parts.shape).ravel()
-        cell = long_cells(cells, alpha, others, self._size)[np.nonzero(cells.used)[0]]
-        cell = np.where(cell >= 0, cell * numbers.parts + np.arange(numbers.parts)[:, None], -1)
-        weight, cell = parts.ravel(), cell.ravel()
-        a, b = varied(alpha[row] + x, others[row] + left, 0.0, spread.ravel())
-        seen = np.flatnonzero(weight)
-        a, b, weight, x, left = (each[seen] for each in (a, b, weight, x, left))
-        return grouped(a, b, weight, x, left, row[seen], cell[seen])
+        numbers, off, spread = self._numbers, 0.0, np.zeros((1, x.size))
+        if numbers.sizes.size > 1:
+            whole, *moments = parts(row, x)
+            logs = log_or_nothing(np.maximum(whole, 0.0)) + along(row, x)[numbers.tilt]
+            mass = mass * special.softmax(logs, axis=0)
+            whole, reach = np.maximum(whole, 1e-300), float(np.ptp(numbers.sizes))
+            off = np.clip(moments[0] / whole, -reach, reach)
+            spread = np.clip(moments[1] / whole - off**2, 0.0, reach**2)
+        left = np.maximum(numbers.centres[:, None] + off - x, 0.0)
+        seen = np.broadcast_to(mass, left.shape) > NEGLIGIBLE
+        return [np.broadcast_to(each, left.shape)[seen] for each in (row, mass, x, left, spread)]
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """The marginals of the probabilities of all categories."""
-        return self._single[1].chosen(self._leaf)
+        found, every = self._single[1].chosen(self._leaf), np.arange(self._leaf.size)
+        if self._total.is_point:
+            return found
+        # Parts of the numbers are rough beside few records that are in other categories.
+        rest = (1 - found.mean()) * (self._numbers.mean + self.prior.sum())
+        large = np.flatnonzero((found.mean() > _LARGE) & (self.records.std() > _ROUGH * rest))
+        if not large.size:
+            return found
+        if every.size == 2:
+            rest_laws = found.chosen(1 - large)
+        else:
+            groups = [np.delete(every, one).tolist() for one in large.tolist()]
+            rest_laws = BetaMixtures.joined([mixture for _, mixture in self.together(groups)])
+        every[large] = every.size + np.arange(large.size)
+        return BetaMixtures.joined([found, rest_laws.mirrored]).chosen(every)
 
     @cached_property
     def counts(self) -> CountLaws:
@@ -303,17 +313,15 @@ class CountsGivenNoise(ByLaws):
     def _masses_of_numbers(self) -> Floats:
         """The weights of the numbers of records."""
         numbers = self._numbers
-        (law,) = self._read([Sums(numbers, self._times, [self._times]).laws], 1)
-        density = law(np.zeros(1, dtype=np.int64), numbers.sizes)
-        return np.asarray((numbers.masses * np.maximum(density, 0.0)).sum(axis=0))
+        laws, row = Sums(numbers, self._times, [self._times]).laws, np.zeros(1, dtype=np.int64)
+        density = np.maximum(_read(laws, 1, row, numbers.sizes), 0.0)
+        return np.asarray((numbers.masses * density[numbers.tilt]).sum(axis=0))
 
     @cached_property
     def records(self) -> CountLaws:
         """The law of the number of records."""
         if self._total.is_point:
             return CountLaws.of_number(self._total.lowest)
-        if self._private is not None:
-            return self._private.records
         numbers, masses = self._numbers, self._masses_of_numbers
         first = np.append(numbers.sizes[0], np.ceil((numbers.sizes[1:] + numbers.sizes[:-1]) / 2))
         first = first.astype(np.int64)
@@ -332,15 +340,20 @@ class CountsGivenNoise(ByLaws):
         )
         low, high = (np.array([end @ part for part in parts]) for end in self._numbers.counts.ends)
         sums = Sums(self._numbers, self._times, parts)
-        law, *rests = self._read([sums.laws, *sums.beside(low, high)], rows)
-        start = self._start(mean, variance, None, low, high)
+        law, beside, parts_beside = (
+            partial(_read, laws, rows) for laws in (sums.laws, *sums.beside(low, high))
+        )
+        together = np.stack(parts, axis=1)
+        along = partial(_along, known, known.anchor @ together, known.log_norm @ together)
+        start = self._start(mean, variance, [], low, high)
         alpha = np.array([self.prior[list(group)].sum() for group in groups])
         others = np.array([np.delete(self.prior, list(group)).sum() for group in groups])
 
         def own(row: Integers, x: Floats) -> Floats:
             return np.maximum(law(row, x), 0.0)
 
-        laws, mixtures = self._laws(own, rests, start, alpha, others)
+        sides = own, along, beside, parts_beside
+        laws, mixtures = self._laws(sides, start, alpha, others)
         return [(laws.chosen(np.array([at])), mixtures[at]) for at in range(rows)]
 
     def given(self, categories: Sequence[int]) -> ByLaws:
@@ -361,10 +374,11 @@ class CountsGivenNoise(ByLaws):
         known, tilts = numbers.moments, numbers.moments.tilts
         low, high = (float(end @ part) for end in numbers.counts.ends)
         sums = Sums(numbers, self._times, [part])
-        rest, *_ = self._read(sums.beside(np.array([low]), np.array([high])), 1)
+        rest, _ = sums.beside(np.array([low]), np.array([high]))
         weights = -known.log_norm @ part - tilts * float(known.anchor @ part)
         sizes = np.unique(np.floor(np.linspace(low, high, _TABLE)))
-        found = log_or_nothing(np.maximum(rest(np.zeros(1, dtype=np.int64), sizes), 0.0))
+        row = np.zeros(1, dtype=np.int64)
+        found = log_or_nothing(np.maximum(_read(rest, 1, row, sizes), 0.0))
         logs = np.logaddexp.reduce(found + weights[:, None] + tilts[:, None] * sizes, axis=0)
         seen = np.flatnonzero(logs > NOTHING / 2)
         known_at = slice(int(seen[0]), int(seen[-1]) + 1)
@@ -378,16 +392,14 @@ class CountsGivenNoise(ByLaws):
 
     def sample(self, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the true counts, shape `(draws, k)`."""
-        if self._private is not None:
-            return self._private.sample(self._leaf, draws, rng)
-        numbers = self._numbers
+        numbers = self._numbers.finer
         sizes = self.records.draw(np.zeros(draws, dtype=np.int64), rng)
-        edges = (numbers.centres[1:] + numbers.centres[:-1]) / 2
-        nearest = np.searchsorted(edges, sizes)
         found = np.empty((draws, self.categories.k), dtype=np.int64)
+        means = numbers.moments.mean @ self._times
+        nearest = np.searchsorted((means[1:] + means[:-1]) / 2, sizes)
         for number in np.unique(nearest).tolist():
             some = np.flatnonzero(nearest == number)
-            found[some] = DrawsGivenSum(numbers.chosen(slice(number, number + 1)), self._leaf).of(
+            found[some] = DrawsGivenSum(numbers.chosen(number, number + 1), self._leaf).of(
                 sizes[some], rng
             )
         return found
@@ -415,6 +427,29 @@ class CountsGivenNoise(ByLaws):
                 "the posterior given noise on the counts may be less exact than the 1e-2 that is"
                 f" stated: sums that should agree differ by a share of {off:.2g}.",
             )
+
+
+def _read(laws: Lattices, rows: int, row: Integers, counts: Floats) -> Floats:
+    """What lattices say of rows and of counts for these, shape `(m,)`; they have so many rows for
+    every tilt, or part of the numbers of records; shape `(..., tilts, m)`.
+    """
+    each = rows * np.arange(laws.origin.size // rows)[:, None] + row
+    return laws.read(*np.broadcast_arrays(each, counts))
+
+
+def _blocks(*columns: Any, pairs: int) -> Any:
+    """Columns of equal length in pieces, for so many numbers for each row."""
+    number = columns[0].size * pairs // _BLOCK + 1
+    return zip(*(np.array_split(column, number) for column in columns), strict=True)
+
+
+def _along(
+    known: Moments, anchors: Integers, log_norms: Floats, row: Integers, counts: Floats
+) -> Floats:
+    """Logarithms of what each tilt multiplies the law of a count by, of rows whose anchors and
+    logarithms of norms are told; shape `(tilts, m)`.
+    """
+    return known.tilts[:, None] * (counts - anchors[row]) - log_norms[:, row]
 
 
 def _largest_but_one(values: Floats, times: Integers) -> Floats:

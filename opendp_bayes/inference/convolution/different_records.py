@@ -52,7 +52,7 @@ class DifferentRecords(ByDraws):
         mixtures = []
         for alpha, one in zip(self.prior.tolist(), self._found, strict=True):
             others = float(self.prior.sum()) - alpha
-            a, b = varied(alpha + one.counts, others + one.left, 0.0, one.variance)
+            a, b = varied(alpha + one.counts, others + one.left, one.variance)
             row = np.zeros(a.size, dtype=np.int64)
             mixtures.append(grouped(a, b, one.weights, a - alpha, b - others, row)[0])
         return BetaMixtures.joined(mixtures)

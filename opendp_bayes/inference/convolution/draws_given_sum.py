@@ -27,8 +27,7 @@ class DrawsGivenSum:
         known, self._leaf = numbers.moments, leaf
         # The widest come last, so that what is left of a sum hardly ever is impossible.
         self._order = np.argsort(known.variance[0][leaf], kind="stable")
-        self._numbers, self._times = numbers, np.bincount(leaf, minlength=known.mean.shape[1])
-        counts = numbers.counts
+        self._numbers, counts = numbers, numbers.counts
         log_masses = counts.log_masses + known.tilts[0] * counts.away
         self._laws = CountLaws.of_masses(counts.cells, log_masses)
 
@@ -50,14 +49,16 @@ class DrawsGivenSum:
         self, half: Integers, rest: Integers, left: Integers, rng: np.random.Generator
     ) -> Integers:
         """Draws of some counts beside which the rest is what is left of sums."""
-        part = np.bincount(self._leaf[rest], minlength=self._times.size)
-        law = Sums(self._numbers, self._times, [part]).laws
+        rows, number = np.unique(self._leaf[rest], return_counts=True)
+        law = Sums(self._numbers.some(rows), number, [number]).laws
         peak = float(law.masses.max()) * _SLACK
         drawn, waiting = np.empty((left.size, half.size), dtype=np.int64), np.arange(left.size)
 
         def tried(number: int) -> tuple[Integers, Floats]:
-            counts = self._laws.draw(np.broadcast_to(self._leaf[half], (number, half.size)), rng)
-            return counts, counts.sum(axis=1)
+            # Those of one law together, which is faster.
+            leaf = np.broadcast_to(self._leaf[half, None], (half.size, number))
+            counts = self._laws.draw(leaf, rng)
+            return counts.T, counts.sum(axis=0)
 
         for _ in range(_ROUNDS):
             times = max(_TRIALS // waiting.size, 1)

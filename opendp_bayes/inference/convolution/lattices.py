@@ -16,7 +16,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 @dataclass(frozen=True, eq=False)
 class Lattices:
-    """`masses`, shape `(rows, points)`, at `origin + step * point`; nothing beyond them."""
+    """`masses`, shape `(..., rows, points)`, at `origin + step * point`; nothing beyond them."""
 
     origin: Integers
     step: Integers
@@ -25,12 +25,16 @@ class Lattices:
     @classmethod
     def joined(cls, several: "Sequence[Lattices]") -> "Lattices":
         """The rows of several, with as many points each."""
-        points = max(each.points for each in several)
-        rows = [np.pad(each.masses, ((0, 0), (0, points - each.points))) for each in several]
         origin, step = (
             np.concatenate([getattr(each, name) for each in several]) for name in ("origin", "step")
         )
-        return cls(origin, step, np.concatenate(rows))
+        points = max(each.points for each in several)
+        masses = np.zeros((*several[0].masses.shape[:-2], origin.size, points))
+        first = 0
+        for each in several:
+            masses[..., first : first + each.origin.size, : each.points] = each.masses
+            first += each.origin.size
+        return cls(origin, step, masses)
 
     @property
     def points(self) -> int:
@@ -38,11 +42,14 @@ class Lattices:
         return self.masses.shape[-1]
 
     def read(self, row: Integers, sums: Floats) -> Floats:
-        """The values at real numbers between the points, 0 beyond them; elementwise."""
+        """The values at real numbers between the points, 0 beyond them, elementwise; shape `(...,
+        *row.shape)`.
+        """
         place = (sums - self.origin[row]) / self.step[row]
         first, weights = _stencil(place, self.points)
-        flat, start = self.masses.ravel(), row * self.points + first
-        found = sum(weight * flat.take(start + i) for i, weight in enumerate(weights))
+        flat = self.masses.reshape(*self.masses.shape[:-2], -1)
+        start = row * self.points + first
+        found = sum(weight * flat.take(start + i, axis=-1) for i, weight in enumerate(weights))
         return np.where((place >= 0) & (place <= self.points - 1), found, 0.0)
 
 

@@ -1,5 +1,5 @@
-"""Numbers of records that stand for all that matter, each with a tilt under which it is about the
-mean of the sum of all counts.
+"""Numbers of records that stand for all that matter, and a few tilts under which they are about
+the mean of the sum of all counts.
 
 Weights times `exp(tilt x)` are the same law once the sum of all counts is given, but under a tilt
 that suits it the sum is probable, and a transform keeps its digits.
@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import special
 
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total
@@ -16,15 +17,12 @@ from opendp_bayes.inference.convolution.tilted_counts import Moments, TiltedCoun
 from opendp_bayes.inference.laws.count_cells import NOTHING
 from opendp_bayes.inference.laws.refinement import cells_from
 from opendp_bayes.inference.likelihood.envelope import too_uncertain
-from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Rough cells are longer by this factor, each than the one before it.
-_GROWTH = 1.5
+_GROWTH = 2.0
 #: Noise is followed down to `exp(-_FAR)`; beyond its slope there, tilts go so much further.
 _FAR, _STEEPEST = 40.0, 45.0
-#: How near the mean of the sum is to a number that its tilt is looked for, in records.
-_NEAR = 0.5
 #: The mean of the sum may be so many of its deviations from a public number, at most.
 _OFF, _REACHED = 0.3, 4.0
 #: Numbers that weigh less than `exp(-_DEPTH)` are left out; at the ends they have to be less than
@@ -32,19 +30,22 @@ _OFF, _REACHED = 0.3, 4.0
 _DEPTH, _ENDS = 18.0, 15.0
 #: Deviations of the sum from one tilt to the next: of those that cells suit, and of those at which
 #: the moments are known; and those by which ends are moved.
-_APART, _KNOWN, _MOVED = 2.5, 1.0, 4.0
+_APART, _KNOWN, _MOVED = 4.0, 1.0, 4.0
+#: Steps from one tilt to the next for draws, whose number of records has to be near the mean.
+_FINER = 3
 #: The most steps to the tilt of a public number.
 _STEPS = 200
 #: Times that ends are moved, or looked at more closely, and tilts that are looked at then.
-_ROUNDS, _AT_ONCE = 20, 64
+_ROUNDS, _AT_ONCE = 20, 32
 #: Numbers at which weights are looked at, at once; those of the last look.
 _GRID, _LAST_GRID = 1 << 9, 1 << 12
 #: Parts of numbers of records are between so many deviations apart, fewer where they are more than
-#: this share of what is not known of a probability; small numbers this much of themselves. The most
-#: parts.
-_SPACE, _SHARE, _SMALL, _MOST = (0.4, 2.5), 0.3, 4.0, 1000
-#: As many numbers have a part each.
-_FEW = 96
+#: this share of what is not known of a probability, or so much of its logit that they skew its law;
+#: small numbers this much of themselves. The most parts.
+_SPACE, _SHARE, _SKEWED, _NEAREST, _SMALL, _MOST = (0.4, 4.0), 0.3, 0.1, 0.1, 5.0, 1000
+#: Parts of rare numbers are longer, down to this share of the largest probability. As many numbers
+#: have a part each.
+_RARE, _FEW = 1e-3, 64
 #: The variance of a whole number that is known.
 _LEAST, _TINY = 1 / 12, 1e-300
 
@@ -62,7 +63,7 @@ class Curve:
     def known(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Means, tilts, variances and logarithms of the weight of all counts of about this sum."""
         means, variances = self.moments.mean @ self.times, self.moments.variance @ self.times
-        rises = np.diff(means, prepend=-1.0) > 1e-9 * (1 + means)
+        rises = np.diff(np.maximum.accumulate(means), prepend=-1.0) > 1e-9 * (1 + means)
         means, tilts = means[rises], self.moments.tilts[rises]
         return means, tilts, variances[rises] + _LEAST, self.moments.log_sums(self.times)[rises]
 
@@ -93,14 +94,16 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers of records in parts, each with a tilt that suits it.
+    """Numbers of records in parts, and tilts that suit these.
 
     Attributes
     ----------
     counts : TiltedCounts
         The weights of the counts of different categories.
     moments : Moments
-        Their laws under the tilt of each part.
+        Their laws under each tilt.
+    tilt : ndarray of int
+        The tilt of each part, shape `(parts,)`, ascending; every tilt has a part.
     centres : ndarray
         The number about which each part is, shape `(parts,)`, ascending.
     sizes : ndarray
@@ -110,28 +113,50 @@ class Numbers:
         multiplied by, shape `(parts, numbers)`.
     log_norm : float
         Logarithm of what all masses are to be multiplied by.
+    mean : float
+        About the mean of the number.
+    shares : ndarray
+        About the probabilities of the numbers of each tilt, shape `(tilts,)`.
     """
 
     counts: TiltedCounts
     moments: Moments
+    tilt: Integers
     centres: Floats
     sizes: Floats
     masses: Floats
     log_norm: float
+    mean: float
+    shares: Floats
 
-    @property
-    def parts(self) -> int:
-        """Number of parts."""
-        return self.centres.size
-
-    def chosen(self, some: slice) -> "Numbers":
-        """Some of the parts."""
+    def chosen(self, start: int, end: int) -> "Numbers":
+        """The parts of the tilts from one to before another."""
+        some = slice(*np.searchsorted(self.tilt, [start, end]).tolist())
         return replace(
             self,
-            moments=self.moments.chosen(some),
+            moments=self.moments.chosen(slice(start, end)),
+            tilt=self.tilt[some] - start,
             centres=self.centres[some],
             masses=self.masses[some],
+            shares=self.shares[start:end],
         )
+
+    @property
+    def finer(self) -> "Numbers":
+        """The counts under these tilts and others between them, without parts."""
+        tilts, none = self.moments.tilts, slice(0)
+        places = np.linspace(0, tilts.size - 1, _FINER * (tilts.size - 1) + 1)
+        return replace(
+            self,
+            moments=self.counts.under(np.interp(places, np.arange(tilts.size), tilts)),
+            tilt=self.tilt[none],
+            centres=self.centres[none],
+            masses=self.masses[none],
+        )
+
+    def some(self, rows: Integers) -> "Numbers":
+        """Those of some of the categories, in their order."""
+        return replace(self, counts=self.counts.some(rows), moments=self.moments.some(rows))
 
 
 def numbers_of(categories: NoisedCategories, times: Integers, total: Total) -> Numbers:
@@ -165,9 +190,9 @@ def _rough(categories: NoisedCategories, last: int) -> tuple[TiltedCounts, Float
         share * float(look.noise.log_ratio(look.noise.reach(_FAR), 1))
         for share, look in categories.used
     )
-    down = np.geomspace(slope + _STEEPEST, 1e-3 / (last + 1), 48)
+    down = np.geomspace(slope + _STEEPEST, 1e-3 / (last + 1), 24)
     up = slope * np.concatenate(
-        [np.geomspace(1e-3 / (slope * last + 1), 0.5, 16), 1 - 0.5 ** np.arange(2, 16)]
+        [np.geomspace(1e-3 / (slope * last + 1), 0.5, 8), 1 - 0.5 ** np.arange(2, 16, 2)]
     )
     grid = np.concatenate([-down, [0.0], up, [slope * (1 + 1e-3)]])
     return TiltedCounts(categories, anchors[0], cells), np.unique(grid)
@@ -183,7 +208,9 @@ def _nearer(rough: TiltedCounts, curve: Curve, total: Total) -> tuple[Curve, flo
         if curve.spaced(low, high, _APART).size <= _AT_ONCE:
             break
         curve = Curve(rough.under(np.linspace(low, high, _AT_ONCE)), curve.times)
-    return curve, low, high
+    # Tilts between those that are known are not known well.
+    first, last = 1 / np.sqrt(curve.at(sizes[[0, -1]], 2))
+    return curve, low - first, high + last
 
 
 def _public(categories: NoisedCategories, times: Integers, total: Total, rough: Curve) -> Numbers:
@@ -216,7 +243,9 @@ def _public(categories: NoisedCategories, times: Integers, total: Total, rough: 
         moments.log_sums(times)[0] - tilt * size + total.log_weight(np.array([size]))[0]
     )
     sizes = np.array([size])
-    return Numbers(counts, moments, sizes, sizes, np.ones((1, 1)), log_norm)
+    only = np.zeros(1, dtype=np.int64)
+    one = np.ones(1)
+    return Numbers(counts, moments, only, sizes, sizes, one[None], log_norm, size, one)
 
 
 def _private(
@@ -256,14 +285,15 @@ def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) ->
     prior, times = counts.categories.prior, curve.times
     sizes, lengths = _listed(*np.rint(ends).tolist())
     known = total.log_weight(sizes) + np.log(lengths)
-    logs = curve.log_density(sizes) + known
-    masses = np.exp(logs - logs.max())
-    mean = np.average(sizes, weights=masses)
-    deviation = np.sqrt(np.average((sizes - mean) ** 2, weights=masses))
-    share = _share(counts.under(curve.at(np.array([mean]), 1)), prior, times, deviation)
-    space = np.clip(_SHARE / max(share, 1e-12), *_SPACE)
-    apart = space * min(deviation, np.average(np.sqrt(curve.at(sizes, 2)), weights=masses))
+    about = special.softmax(curve.log_density(sizes) + known)
+    mean = float(about @ sizes)
+    deviation = np.sqrt(about @ (sizes - mean) ** 2)
+    apart = deviation * _space(counts.under(curve.at(np.array([mean]), 1)), prior, times, deviation)
+    widths = np.sqrt(curve.at(sizes, 2))
+    apart = min(apart, _SPACE[1] * (about @ widths))
     rate = np.maximum(1 / max(apart, 1.0), np.minimum(_SMALL / (1 + sizes), 1.0))
+    rare = np.maximum(about / lengths / (about / lengths).max(), _RARE) ** 0.25
+    rate = np.maximum(rate * rare, 1 / np.maximum(_SPACE[1] * widths, 1.0))
     rate = rate if sizes.size > _FEW else np.ones(sizes.size)
     along = np.append(0.0, np.cumsum(np.diff(sizes) * (rate[1:] + rate[:-1]) / 2))
     number = int(np.ceil(along[-1])) + 1
@@ -271,24 +301,36 @@ def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) ->
         raise too_uncertain(float(prior @ times))
     places = np.linspace(0, along[-1], number)
     centres = np.interp(places, along, sizes)
-    moments = counts.under(curve.at(centres, 1))
+    first, last = curve.at(centres[[0, -1]], 1).tolist()
+    suited = curve.spaced(first, last, _APART)
+    moments = counts.under(suited)
+    means, deviations = moments.mean @ times, np.sqrt(moments.variance @ times + _TINY)
+    before, after = np.append(centres[0], centres[:-1]), np.append(centres[1:], centres[-1])
+    off = np.maximum(after[:, None] - means, means - before[:, None]) / deviations
+    tilt = off.argmin(axis=1)
+    used, tilt = np.unique(np.maximum.accumulate(tilt), return_inverse=True)
+    moments = counts.under(suited[used])
     # Straight from 1 at the centre of a part to 0 at the next ones.
     step = along[-1] / max(number - 1, 1)
     hats = np.maximum(1 - np.abs(along - places[:, None]) / max(step, 1e-9), 0.0)
-    logs = moments.log_sums(times)[:, None] - moments.tilts[:, None] * sizes + known
+    logs = (moments.log_sums(times)[:, None] - moments.tilts[:, None] * sizes)[tilt] + known
     log_norm = float(logs[hats > 0].max())
     with np.errstate(over="ignore", invalid="ignore"):
         masses = np.where(hats > 0, hats * np.exp(logs - log_norm), 0.0)
-    return Numbers(counts, moments, centres, sizes, masses, log_norm)
+    shares = np.asarray(np.bincount(tilt, hats @ about), dtype=np.float64)
+    return Numbers(counts, moments, tilt, centres, sizes, masses, log_norm, mean, shares)
 
 
-def _share(known: Moments, prior: Floats, times: Integers, deviation: float) -> float:
-    """The largest part that a deviation of the number of records has in that of the logit of a
-    probability, beside what is not known of its count, and its own.
+def _space(known: Moments, prior: Floats, times: Integers, deviation: float) -> float:
+    """How far parts of the number may be apart, in its deviations: by the largest share of these in
+    what is not known of the logit of a probability, and by how large they are in it.
     """
     mean, variance = known.mean[0], known.variance[0]
     a, b = mean + prior, np.maximum(mean @ times - mean, 0.0) + prior @ times - prior
-    return float((deviation / b / np.sqrt(1 / a + 1 / b + variance / a**2)).max())
+    moved = deviation / b
+    share = float((moved / np.sqrt(1 / a + 1 / b + variance / a**2)).max())
+    space = np.clip(_SHARE / max(share, _TINY), *_SPACE)
+    return float(np.minimum(space, np.maximum(_SKEWED / max(moved.max(), _TINY), _NEAREST)))
 
 
 def _between(places: Floats, knots: Floats, values: Floats, slopes: Floats) -> Floats:
@@ -304,13 +346,12 @@ def _between(places: Floats, knots: Floats, values: Floats, slopes: Floats) -> F
 
 
 def _tilt_of(counts: TiltedCounts, times: Integers, mean: float, low: float, high: float) -> float:
-    """The tilt between two at which the sum has a mean."""
-
-    def above(tilts: Floats, _: Integers) -> tuple[Floats, Floats]:
-        known = counts.under(tilts)
-        return known.mean @ times - mean, known.variance @ times
-
-    return float(increasing_roots(above, np.array([low]), low, high, _NEAR)[0])
+    """About the tilt between two at which the sum has a mean."""
+    for _ in range(2):
+        tilts = np.linspace(low, high, _AT_ONCE)
+        at = int(np.searchsorted(counts.under(tilts).mean @ times, mean))
+        low, high = (tilts[np.clip(place, 0, _AT_ONCE - 1)] for place in (at - 1, at))
+    return float(high)
 
 
 def _matters(curve: Curve, total: Total) -> tuple[Floats, Floats]:

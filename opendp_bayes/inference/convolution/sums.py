@@ -17,13 +17,15 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 #: their fourth cumulants, which change by about the fourth power of steps, change its density by
 #: about 1e-4.
 _STEP, _CUMULANT = 0.07, 3e-3
+#: The probability of sums at which steps may be too long.
+_SELDOM = 1e-5
 #: The most points of a transform, and deviations of a sum that a lattice holds beside the widest
 #: count.
 _LONGEST, _WIDE = 1 << 18, 18.0
 #: Of the largest probability, the error of a transform.
 _ROUNDING = 1e-15
 #: Numbers of transforms that are made at once.
-_BLOCK = 1 << 21
+_BLOCK = 1 << 19
 #: Counts so many of their deviations, and records, from the mean are left out.
 _FAR = 45.0
 #: Points beyond both ends that a cubic reads.
@@ -45,29 +47,31 @@ class Sums:
         every = np.concatenate(sides, axis=1)
         deviation = np.sqrt(known.variance @ every)
         share = min(_STEP, (_CUMULANT / float(times.sum())) ** 0.25)
-        # Near 0, where the prior of a sum is small, its law is not smooth.
-        least = np.maximum(known.mean @ every - 4 * deviation, 0.0) + prior @ every
+        # Near 0 its law is not smooth, unless a large prior makes sums far below their mean rare.
+        mean, others = known.mean @ every, prior @ every
+        least = np.maximum(mean - 4 * deviation, mean * _SELDOM ** (1 / others)) + others
         longest = np.minimum(share * deviation, np.maximum(least / 4, 1.0)).min(axis=1)
         steps = 2 ** np.floor(np.log2(np.maximum(longest, 1.0))).astype(np.int64)
         starts = np.flatnonzero(np.diff(steps, prepend=0)).tolist()
-        ends = [*starts[1:], numbers.parts]
+        ends = [*starts[1:], steps.size]
         self._alone = sums is None
         self._by_step = [
-            _OfOneStep(numbers.chosen(slice(start, end)), times, own, int(steps[start]))
+            _OfOneStep(numbers.chosen(start, end), times, own, int(steps[start]))
             for start, end in zip(starts, ends, strict=True)
         ]
 
-    def beside(self, low: Floats, high: Floats) -> list[Lattices]:
-        """The weights of what completes sums between ends to numbers of records, and their first
-        two moments about the centres of parts of these: on lattices of the sums, a row for each
-        part and each sum.
+    def beside(self, low: Floats, high: Floats) -> tuple[Lattices, Lattices]:
+        """The weights of what completes sums between ends to numbers of records, on lattices of the
+        sums, a row for each tilt and each sum; and a row for each part of the numbers and each sum,
+        with their first two moments about its centre besides.
         """
         found = [one.beside(low, high, self._alone) for one in self._by_step]
-        return [Lattices.joined(list(power)) for power in zip(*found, strict=True)]
+        whole, parts = zip(*found, strict=True)
+        return Lattices.joined(whole), Lattices.joined(parts)
 
     @property
     def laws(self) -> Lattices:
-        """The probabilities of the sums; a row for each part of the numbers and each sum."""
+        """The probabilities of the sums; a row for each tilt and each sum."""
         return Lattices.joined([one.laws() for one in self._by_step])
 
 
@@ -100,9 +104,7 @@ class _OfOneStep:
         self._spread = spreading(row, (nodes - self._origin[row]) / step, times.size, self._points)
 
     def _waves(self, some: slice) -> Floats:
-        """Transforms of the laws of single counts under the tilts of some numbers of records; shape
-        `(k, numbers, waves)`.
-        """
+        """Transforms of the laws of single counts under some tilts; shape `(k, tilts, waves)`."""
         known = self.numbers.moments
         logs = self._log_masses[:, None] + self._away[:, None] * known.tilts[some]
         masses = np.exp(logs - known.log_norm[some].T[self._row])
@@ -110,9 +112,11 @@ class _OfOneStep:
         return fft.rfft(np.ascontiguousarray(laws.swapaxes(1, 2)), self._length)
 
     def _blocks(self) -> Iterator[slice]:
-        number = max(_BLOCK // (self.times.size * self._length), 1)
-        for start in range(0, self.numbers.parts, number):
-            yield slice(start, min(start + number, self.numbers.parts))
+        tilts = self.numbers.moments.tilts.size
+        parts = max(-(-self.numbers.centres.size // tilts), 1)
+        number = max(_BLOCK // (self.times.size * self._length * parts), 1)
+        for start in range(0, tilts, number):
+            yield slice(start, min(start + number, tilts))
 
     @cached_property
     def _spectra(self) -> tuple[int, Any]:
@@ -132,20 +136,30 @@ class _OfOneStep:
         laws = laws.reshape(*laws.shape[:2], turns, self._length).sum(axis=2)
         return origin, fft.rfft(laws, self._length) / step
 
-    def beside(self, low: Floats, high: Floats, alone: bool) -> list[Lattices]:
+    def beside(self, low: Floats, high: Floats, alone: bool) -> tuple[Lattices, Lattices]:
         known, (begin, spectra) = self.numbers.moments, self._spectra
-        origin = begin - self._origin @ self._rest
-        found = []
+        origin, mean = begin - self._origin @ self._rest, known.mean @ self._rest
+        whole, parts = [], []
         for some in self._blocks():
             waves = self._waves(some)
             others = products_of_others(waves, self.times) if alone else _sums(waves, self._rest)
             products = np.conj(np.swapaxes(others, 0, 1))
-            middle = self.numbers.centres[some, None] - known.mean[some] @ self._rest
-            ends = (np.broadcast_to(end, middle.shape) for end in (low, high))
-            window = self._window(origin, middle, *ends)
-            each = (products * spectrum[some, None] for spectrum in spectra)
-            found.append([self._read(waves, *window) for waves in each])
-        return [Lattices.joined(list(power)) for power in zip(*found, strict=True)]
+            here = slice(*np.searchsorted(self.numbers.tilt, [some.start, some.stop]).tolist())
+            tilt = self.numbers.tilt[here] - some.start
+            first = np.flatnonzero(np.diff(tilt, prepend=-1))
+            centre = np.add.reduceat(self.numbers.centres[here], first) / np.bincount(tilt)
+            middle = centre[:, None] - mean[some]
+            window = self._window(origin, middle, *np.broadcast_arrays(low, high, middle)[:2])
+            at, place, unknown = (each[tilt] for each in window)
+            laws = np.stack(
+                [
+                    self._read(products[tilt] * spectrum[here, None], place, unknown)
+                    for spectrum in spectra
+                ]
+            )
+            parts.append(self._lattices(at, laws))
+            whole.append(self._lattices(window[0], np.add.reduceat(laws[0], first)))
+        return Lattices.joined(whole), Lattices.joined(parts)
 
     def laws(self) -> Lattices:
         known, own, found = self.numbers.moments, self._own, []
@@ -153,15 +167,15 @@ class _OfOneStep:
             products = np.swapaxes(_sums(self._waves(some), own), 0, 1)
             mean = known.mean[some] @ own
             reach = self._points * self.step + _WIDE / 2 * np.sqrt(known.variance[some] @ own)
-            window = self._window(self._origin @ own, mean, mean - reach, mean + reach)
-            found.append(self._read(products / self.step, *window))
+            at, *window = self._window(self._origin @ own, mean, mean - reach, mean + reach)
+            found.append(self._lattices(at, self._read(products / self.step, *window)))
         return Lattices.joined(found)
 
     def _window(
         self, origin: Integers, mean: Floats, low: Floats, high: Floats
     ) -> tuple[Integers, Integers, Any]:
-        """Places of lattices about means between ends, shape `(parts, sums, points)`, and those of
-        transforms that begin at origins.
+        """Where lattices about means between ends begin, shape `(tilts, sums)`, and their points in
+        transforms that begin at origins, shape `(tilts, sums, points)`.
         """
         half = self._length // 2 * self.step
         low, high = np.maximum(low, mean - half), np.minimum(high, mean + half)
@@ -171,14 +185,20 @@ class _OfOneStep:
         place = first[..., None] + np.arange(points)
         value = place * self.step + origin[:, None]
         unknown = np.abs(value - mean[..., None]) > half
-        return (first * self.step + origin).ravel(), place % self._length, unknown
+        return first * self.step + origin, place % self._length, unknown
 
-    def _read(self, waves: Any, begin: Integers, at: Integers, unknown: Any) -> Lattices:
+    def _read(self, waves: Any, place: Integers, unknown: Any) -> Floats:
         laws = fft.irfft(waves, self._length)
         laws[np.abs(laws) < _ROUNDING * laws.max(axis=-1, keepdims=True)] = 0.0
-        found = np.take_along_axis(laws, at, axis=-1)
+        found = np.take_along_axis(laws, place, axis=-1)
         found[unknown] = 0.0
-        return Lattices(begin, np.full(begin.size, self.step), found.reshape(begin.size, -1))
+        return found
+
+    def _lattices(self, begin: Integers, laws: Floats) -> Lattices:
+        """Lattices of all tilts, or parts, and of all sums of each."""
+        begin, points = begin.ravel(), laws.shape[-1]
+        laws = laws.reshape(*laws.shape[:-3], begin.size, points)
+        return Lattices(begin, np.full(begin.size, self.step), laws)
 
 
 def _sums(waves: Any, times: Integers) -> Any:

@@ -16,19 +16,21 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Numbers that are worked on at once.
 _BLOCK = 1 << 21
+#: Weights may change and bend so much more in a cell than in those of laws: only sums are read.
+_COARSE = 2.0
 
 
-def modes(categories: NoisedCategories, tilt: float, last: int) -> Integers:
-    """For every category, the inner mode of the weights times `exp(tilt x)` on `0..last`, or an end
-    where there is none, shape `(k,)`.
+def modes(categories: NoisedCategories, tilts: Floats, last: int) -> Integers:
+    """For every tilt and category, the inner mode of the weights times `exp(tilt x)` on `0..last`,
+    or an end where there is none, shape `(tilts, k)`.
 
     A prior below 1 adds a mode at 0; then the inner one is at least `bend sqrt(1 - prior)`, and
     the weight has no other beyond, for Laplace noise but its kinks.
     """
-    rows = np.arange(categories.k)
+    rows = np.tile(np.arange(categories.k), tilts.size)
     start = categories.bend * np.sqrt(np.maximum(1 - categories.prior, 0))
-    low = np.minimum(np.ceil(start), last).astype(np.int64)
-    high = np.full(categories.k, last)
+    low = np.minimum(np.ceil(start), last).astype(np.int64)[rows]
+    high, tilt = np.full(rows.size, last), np.repeat(tilts, categories.k)
     while np.any(low < high):
         middle = low + (high - low) // 2
         rising = categories.log_step(rows, middle) + tilt > 0
@@ -36,7 +38,7 @@ def modes(categories: NoisedCategories, tilt: float, last: int) -> Integers:
             np.where(rising, np.minimum(middle + 1, high), low),
             np.where(rising, high, middle),
         )
-    return low
+    return low.reshape(tilts.size, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,11 @@ class Moments:
         """Those under some of the tilts."""
         known = (each[some] for each in (self.tilts, self.log_norm, self.mean, self.variance))
         return Moments(self.anchor, *known)
+
+    def some(self, rows: Integers) -> "Moments":
+        """Those of some of the categories."""
+        known = (each[:, rows] for each in (self.log_norm, self.mean, self.variance))
+        return Moments(self.anchor[rows], self.tilts, *known)
 
     def log_sums(self, times: Integers) -> Floats:
         """Logarithms of the sums of the weights of all data sets, each times `exp(tilt n)` for its
@@ -77,7 +84,7 @@ class TiltedCounts:
     def of(cls, categories: NoisedCategories, tilts: Floats, last: int) -> "TiltedCounts":
         """Place the cells on `0..last`, so that they suit all the tilts and those between."""
         k, rows = categories.k, np.arange(categories.k)
-        inner = [modes(categories, tilt, last) for tilt in tilts.tolist()]
+        inner = modes(categories, tilts, last)
         columns = [*inner, *categories.kinks, np.zeros(k, dtype=np.int64), np.full(k, last)]
         seeds = np.stack([np.clip(column, 0, last) for column in columns], axis=1)
         anchor = inner[len(inner) // 2]
@@ -94,7 +101,7 @@ class TiltedCounts:
         # Each seed has a cell of its own, and so has what is between two.
         edges = np.concatenate([seeds, seeds + 1], axis=1).astype(np.float64)
         start = cells_from(edges, np.zeros(k), np.full(k, float(last)))
-        return cls(categories, anchor, refined(log_weight, start, k))
+        return cls(categories, anchor, refined(log_weight, start, k, coarse=_COARSE))
 
     @cached_property
     def parts(self) -> Segments:
@@ -137,6 +144,12 @@ class TiltedCounts:
             known.append((largest + np.log(total), self.anchor + shift, square))
         whole = (np.concatenate(each) for each in zip(*known, strict=True))
         return Moments(self.anchor, tilts, *whole)
+
+    def some(self, rows: Integers) -> "TiltedCounts":
+        """Those of some of the categories, in their order."""
+        parts, place = self.parts.chosen(rows)
+        cells = replace(self.cells.where(place), category=parts.owner)
+        return TiltedCounts(self.categories.chosen(rows), self.anchor[rows], cells)
 
     def within(self, low: Floats, high: Floats) -> "TiltedCounts":
         """The parts of the cells between bounds of each category."""

@@ -13,7 +13,7 @@ from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
-from opendp_bayes.inference.laws.mixtures_of_counts import grouped, long_cells, short_cells
+from opendp_bayes.inference.laws.mixtures_of_counts import binned, grouped, short_cells
 from opendp_bayes.inference.laws.refinement import cells_from, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -60,11 +60,8 @@ class TwoCategories(ByLaws):
         start = cells_from(self._seeds[None].astype(float), np.zeros(1), np.full(1, float(size)))
         law = CountLaws.of(refined(log_weight, start, 1), log_weight)
         law = CountLaws.of(short_cells(law, alpha, others, size), log_weight)
-        used = law.cells.used
-        counts, row = law.cells.nodes[used], np.zeros(np.count_nonzero(used), dtype=np.int64)
-        cell = long_cells(law.cells, alpha, others, size)[np.nonzero(used)[0]]
-        left, masses = size - counts, law.masses[used]
-        return law, grouped(alpha + counts, others + left, masses, counts, left, row, cell)
+        row, mass, first = binned(law, alpha, others, size, law.std())
+        return law, grouped(alpha + first, others + (size - first), mass, first, size - first, row)
 
     @cached_property
     def probabilities(self) -> BetaMixtures:

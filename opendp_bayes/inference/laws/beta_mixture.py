@@ -294,21 +294,17 @@ class BetaMixtures:
         return cdf, slope, bend
 
 
-def varied(a: Floats, b: Floats, own: Floats | float, rest: Floats) -> tuple[Floats, Floats]:
-    """Betas with the means and variances of `Beta(a, b)` whose a and b have variances of their
-    own, `own` and `rest`.
-    """
+def varied(a: Floats, b: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    """Betas with the means and variances of `Beta(a, b)` whose b has a variance, `rest`."""
     total = a + b
     share, other = a / total, b / total
-    off_a, off_b = own / total**2, rest / total**2
-    shift = share * off_b - other * off_a
-    # Of `share other / (total + 1)`, the second derivatives with respect to a and b.
-    bend = 1 + off_b * (6 - 3 / np.maximum(other, _SMALLEST))
-    bend = np.maximum(bend + off_a * (6 - 3 / np.maximum(share, _SMALLEST)), 0.5)
-    spread = share * other / (total + 1) * bend + share**2 * off_b + other**2 * off_a
+    off = rest / total**2
+    shift = share * off
+    # Of `share other / (total + 1)`, the second derivative with respect to b.
+    bend = np.maximum(1 + off * (6 - 3 / np.maximum(other, _SMALLEST)), 0.5)
+    spread = share * other / (total + 1) * bend + share**2 * off
     found = BetaMixtures.parameters(share + shift, np.maximum(other - shift, _SMALLEST), spread)
-    exact = (off_a <= 0) & (off_b <= 0)
-    return np.where(exact, a, found[0]), np.where(exact, b, found[1])
+    return np.where(off <= 0, a, found[0]), np.where(off <= 0, b, found[1])
 
 
 def _outwards(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:

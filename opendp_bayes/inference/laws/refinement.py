@@ -39,8 +39,11 @@ def cells_between(row: Integers, first: Floats, low: Floats, high: Floats) -> Ce
     return Cells(row, start, last)
 
 
-def refined(log_weight: LogWeight, cells: Cells, k: int, depth: float = _DEPTH) -> Cells:
-    """The cells halved until the weight is smooth in each, without those that matter nothing.
+def refined(
+    log_weight: LogWeight, cells: Cells, k: int, depth: float = _DEPTH, coarse: float = 1.0
+) -> Cells:
+    """The cells halved until the weight is smooth in each, without those that matter nothing; it
+    may change and bend more where they are `coarse`.
 
     No cell may hold a mode of the weight in its inside.
     """
@@ -53,7 +56,7 @@ def refined(log_weight: LogWeight, cells: Cells, k: int, depth: float = _DEPTH) 
         log_length = np.log(length)
         np.maximum.at(largest, category, low + log_length)
         deficit = largest[category] - (high + log_length)
-        slack = 1 + np.maximum(deficit, 0) / _COARSER
+        slack = coarse * (1 + np.maximum(deficit, 0) / _COARSER)
         smooth = (np.abs(left - right) <= _CHANGE * slack) & (
             np.abs(left + right - 2 * middle) <= _BEND * slack
         )
