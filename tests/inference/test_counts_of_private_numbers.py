@@ -1,5 +1,6 @@
 """A private number of records, against every data set, arrays of every count and finer parts."""
 
+import warnings
 from functools import cache
 
 import numpy as np
@@ -106,3 +107,15 @@ def test_draws_are_of_the_joint_law_of_the_counts(prior):
         # Draws that are two records higher are noticed.
         moved = np.searchsorted(np.sort(own + 2), at, side="right") / own.size
         assert np.max(np.abs(moved - law.cdf(at[:, None])[:, 0])) > most
+
+
+def test_two_categories_under_narrow_laplace_noise_have_a_tilt_at_their_sum():
+    """Under tilts far from it the sum varies ten times as much, and steps would be as long as the
+    kink of the noise is wide: categories would not agree, which warns.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = given_noise([569, 209], np.ones(2), DiscreteLaplace(2.0))
+        assert found.probabilities.mean()[0] == pytest.approx(0.731, abs=1e-3)
+    means = found._numbers.moments.mean @ found._times
+    assert np.abs(means - 778).min() < 4

@@ -303,11 +303,12 @@ def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) ->
     centres = np.interp(places, along, sizes)
     first, last = curve.at(centres[[0, -1]], 1).tolist()
     suited = curve.spaced(first, last, _APART)
-    moments = counts.under(suited)
-    means, deviations = moments.mean @ times, np.sqrt(moments.variance @ times + _TINY)
+    # The tilt whose mean suits both ends of a part, in deviations of the sum under it or there.
+    of_tilts = counts.under(suited)
+    means, under = of_tilts.mean @ times, np.sqrt(of_tilts.variance @ times + _TINY)
     before, after = np.append(centres[0], centres[:-1]), np.append(centres[1:], centres[-1])
-    off = np.maximum(after[:, None] - means, means - before[:, None]) / deviations
-    tilt = off.argmin(axis=1)
+    there = np.minimum(under, np.sqrt(curve.at(after, 2))[:, None])
+    tilt = (np.maximum(after[:, None] - means, means - before[:, None]) / there).argmin(axis=1)
     used, tilt = np.unique(np.maximum.accumulate(tilt), return_inverse=True)
     moments = counts.under(suited[used])
     # Straight from 1 at the centre of a part to 0 at the next ones.

@@ -17,6 +17,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 #: their fourth cumulants, which change by about the fourth power of steps, change its density by
 #: about 1e-4.
 _STEP, _CUMULANT = 0.07, 3e-3
+#: Of so few counts sums have the kinks of the noise, and steps are at most this part of its scale.
+_SEEN, _KINK = 4, 0.3
 #: The probability of sums at which steps may be too long.
 _SELDOM = 1e-5
 #: The most points of a transform, and deviations of a sum that a lattice holds beside the widest
@@ -51,6 +53,10 @@ class Sums:
         mean, others = known.mean @ every, prior @ every
         least = np.maximum(mean - 4 * deviation, mean * _SELDOM ** (1 / others)) + others
         longest = np.minimum(share * deviation, np.maximum(least / 4, 1.0)).min(axis=1)
+        looks = numbers.counts.categories.looks
+        kinks = [look.noise.scale for look in looks if look.noise.kinks]
+        if kinks and times.sum() <= _SEEN:
+            longest = np.minimum(longest, min(kinks) * _KINK)
         steps = 2 ** np.floor(np.log2(np.maximum(longest, 1.0))).astype(np.int64)
         starts = np.flatnonzero(np.diff(steps, prepend=0)).tolist()
         ends = [*starts[1:], steps.size]
