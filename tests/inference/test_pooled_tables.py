@@ -2,13 +2,17 @@
 calibrated by simulation.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
+from opendp_bayes.inference.pooling.public_total import PublicTotal
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
@@ -253,3 +257,23 @@ def test_groups_and_variables_are_found_by_name_in_any_order():
     for town, one in by_town.items():
         own = np.array([counts[vote, town, age] for vote, age in by_town.categories])
         assert one.mean() == pytest.approx(own / own.sum(), abs=0.05)
+
+
+@pytest.mark.parametrize("kappa", [0.1, 3.5, 10.0])
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.99])
+def test_few_records_of_a_public_number_are_as_probable_as_all_tables_say(
+    kappa: float, share: float
+) -> None:
+    """Of two groups by two categories, up to the error of a normal law for 15 records."""
+    drawn, noise, total = np.array([[9, 1], [2, 3]]), DiscreteLaplace(1.0), 15
+    noisy = DrawnCounts.of(drawn, noise, np.array([[True, True], [True, False]]))
+    evidence, a = PublicTotal(noisy, drawn, total, None), kappa * np.array([share, 1 - share])
+    tables = [t for t in itertools.product(range(total + 1), repeat=3) if sum(t) <= total]
+    counts = np.array([[*t, total - sum(t)] for t in tables], dtype=np.float64).reshape(-1, 2, 2)
+    log_p = (log_rising_factorial(a, counts) - special.gammaln(counts + 1)).sum(axis=(1, 2))
+    sizes = counts.sum(axis=2)
+    log_p += (special.gammaln(sizes + 1) - log_rising_factorial(a.sum(), sizes)).sum(axis=1)
+    log_p += noise.log_mass((drawn - counts).reshape(-1, 4)[:, :3]).sum(axis=1)
+    for others in (1e-3 * a, 1e3 * a):  # what was asked before does not matter
+        evidence.log_p(others)
+        assert evidence.log_p(a) - special.logsumexp(log_p) == pytest.approx(1.2, abs=0.8)

@@ -38,10 +38,12 @@ _OF_SCALE, _OF_DISTANCE, _OF_ROOT = 0.8, 0.5, 1.5
 _BLOCK = 1 << 21
 
 
-def nodes_of(noisy: DrawnCounts, start: Integers) -> tuple[Floats, Integers, Integers, Floats]:
-    """Counts, shape `(..., m)`, of what was drawn with possible counts to begin with, both of shape
-    `(...)`; the first and last of the integers that each stands for, and the logarithm of their
-    number. Two stand for each interval, with its mean and variance.
+def nodes_of(
+    noisy: DrawnCounts, start: Integers, most: float = np.inf
+) -> tuple[Floats, Integers, Integers, Floats]:
+    """Counts, shape `(..., m)`, at most `most`, of what was drawn with possible counts to begin
+    with, both of shape `(...)`; the first and last of the integers that each stands for, and the
+    logarithm of their number. Two stand for each interval, with its mean and variance.
     """
     reach, drawn = noisy.noise.reach(DEPTH), np.where(noisy.noised, noisy.drawn, start)
     away, small = [0], [0]
@@ -51,7 +53,7 @@ def nodes_of(noisy: DrawnCounts, start: Integers) -> tuple[Floats, Integers, Int
     of_sum = _DEVIATIONS * typical_std(noisy.noise) * np.sqrt(drawn.size)
     wide = np.where(noisy.noised, 1, math.ceil(max(1.0, of_sum / reach)))
     low = np.maximum(np.minimum(drawn, start) - reach * wide, 0)
-    end = np.maximum(drawn, start) + reach * wide + 1
+    end = np.minimum(np.maximum(drawn, start) + reach * wide, most).astype(np.int64) + 1
     while small[-1] < end.max():
         small.append(small[-1] + max(1, int(_OF_ROOT * math.sqrt(small[-1]))))
     # What was drawn stands for itself alone.
@@ -133,9 +135,11 @@ class PrivateSizes:
         What was drawn of the counts, shape `(G, k)`.
     start : ndarray of int
         Possible counts.
+    most : float, optional
+        The most records of a count.
     """
 
-    def __init__(self, noisy: DrawnCounts, start: Integers) -> None:
+    def __init__(self, noisy: DrawnCounts, start: Integers, most: float = np.inf) -> None:
         self.noisy, (groups, k), std = noisy, start.shape, typical_std(noisy.noise)
         known = np.where(noisy.noised, noisy.drawn, start).sum(axis=1)
         spread = std * np.sqrt(noisy.noised.sum(axis=1))
@@ -160,7 +164,7 @@ class PrivateSizes:
         first, cell = alike(np.repeat(of_group, k), category, *parts)
         self._class, self._category = np.repeat(of_group, k)[first], category[first]
         noisy = noisy.chosen(np.unravel_index(first, start.shape))
-        self.nodes, self._first, self._last, log_number = nodes_of(noisy, parts[1][first])
+        self.nodes, self._first, self._last, log_number = nodes_of(noisy, parts[1][first], most)
         self.log_mass = log_number - special.gammaln(self.nodes + 1.0)
         self.log_mass += noisy.log_mass(self.nodes, (..., None))
         self._risings = Risings(self.nodes)

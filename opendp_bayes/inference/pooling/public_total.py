@@ -46,7 +46,8 @@ class PublicTotal:
     def __init__(
         self, noisy: DrawnCounts, start: Integers, total: int, rest: DrawnCounts | None
     ) -> None:
-        self._groups, self._total, self._rest = PrivateSizes(noisy, start), total, rest
+        self._groups = PrivateSizes(noisy, start, total)
+        self._total, self._rest = total, rest
         self._free = rest is not None and not bool(rest.noised)
         #: About how many records are in no group, and the deviation of the noise of that.
         self._about, self._spread = 0, 0.0
@@ -90,7 +91,7 @@ class PublicTotal:
         """The laws of the groups, the tilt of all counts, and the logarithm of about the
         probability of the public number under it.
         """
-        tilt = self._tilts.get(a.tobytes(), self._latest)
+        tilt, low, high = self._tilts.get(a.tobytes(), self._latest), -np.inf, np.inf
         for _ in range(_STEPS):
             mixture = self._groups.mixture(a, tilt)
             mean, variance = self._groups.all_records(mixture)
@@ -98,7 +99,10 @@ class PublicTotal:
             step = min(lacking / wide, -tilt if self._free else np.inf)  # there may be fewer
             if step**2 * wide < _NEAR:
                 break
+            low, high = (tilt, high) if step > 0 else (low, tilt)
             tilt += float(np.clip(step, -_LONGEST, _LONGEST))
+            if not low < tilt < high:  # what a step of Newton's misses lies between
+                tilt = (low + high) / 2
         self._tilts[a.tobytes()] = self._latest = tilt
         width = np.sqrt(variance + _ROUNDING)
         if self._rest is None:
