@@ -335,7 +335,7 @@ def _(read: ob.Release) -> Any:
 def _(read: GroupedRelease) -> Any:
     names = ("groups", "drawn", "categories", "prior", "axes", "rest", "sizes", "grouped_by")
     means = [one.posterior.mean() for one in read.values()]
-    pooled = [one.mean() for one in read.pooled().values()]
+    pooled = [one.mean() for one in read.pooled(ess=2000).values()]
     return _stated(read, *names) | {"estimates": [means, pooled]}
 
 

@@ -293,7 +293,7 @@ def test_refuses_draws_of_the_same_counts_that_contradict_each_other(made):
     with pytest.raises(ValueError, match=r'releases: drew 3 and 2454 .*records="different"'):
         combine(releases, records="same")
     near = made([SAME["private"][0], ((2453, 2, -7), *far[1:])])
-    assert combine(near, records="same").mean().sum() == pytest.approx(1)
+    assert combine(near, records="same").mean().sum() == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.parametrize("records", ["same", "different"])
