@@ -177,8 +177,8 @@ def main() -> None:
         " probabilities, pooled and of each group alone (prior 1), and how often pooled 95 %"
         " intervals hold them; learned are the conditional probabilities of the joint table under a"
         " learned prior. Laplace noise for groups, K-norm noise for the table. Time on the"
-        " processor (wanted: 30 s), the fewest effective draws of ln κ and the entries of m, and"
-        f" the largest R-hat. Three rows are of {FEW_GROUPS} groups of {len(FEW_LABELS)} categories"
+        " processor (wanted: 30 s), and the fewest effective draws of κ and m."
+        f" Three rows are of {FEW_GROUPS} groups of {len(FEW_LABELS)} categories"
         f" in {OWN_RELEASES} releases. In the last row κ, m and the sizes of {OWN_GROUPS} groups"
         f" are drawn from the default priors, anew for each of {OWN_RELEASES} releases of"
         f" {len(OWN_LABELS)} categories.",
