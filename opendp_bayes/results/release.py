@@ -306,8 +306,8 @@ class Release(Estimated, ReleasedData):
         Raises
         ------
         ValueError, TypeError
-            For a variable or prior that does not fit, and for a release that is no joint table,
-            leaves out cells of it or is not noise on counts, and where too few draws are effective.
+            For a variable or prior that does not fit, and where too few draws are effective. For a
+            release that is no joint table, leaves out cells of it or is not noise on counts.
         """
         from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
         from opendp_bayes.results.pooled_release import pooled

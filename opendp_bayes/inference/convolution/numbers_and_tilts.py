@@ -52,8 +52,8 @@ _LEAST, _TINY = 1 / 12, 1e-300
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What is known of the sum of all counts, each there so many times, from its moments under
-    ascending tilts, at real numbers between the smallest and the largest mean.
+    """The law of the sum of all counts, each there so many times, from its moments under ascending
+    tilts, at real numbers between the smallest and the largest mean.
     """
 
     moments: Moments
@@ -323,8 +323,8 @@ def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) ->
 
 
 def _space(known: Moments, prior: Floats, times: Integers, deviation: float) -> float:
-    """How far parts of the number may be apart, in its deviations: by the largest share of these in
-    what is not known of the logit of a probability, and by how large they are in it.
+    """The distance of parts of the number, in its deviations: by the largest share of these in what
+    is not known of the logit of a probability, and by how large they are in it.
     """
     mean, variance = known.mean[0], known.variance[0]
     a, b = mean + prior, np.maximum(mean @ times - mean, 0.0) + prior @ times - prior

@@ -126,7 +126,7 @@ class _OfOneStep:
 
     @cached_property
     def _spectra(self) -> tuple[int, Any]:
-        """Where the lattice of numbers of records begins; and transforms of their masses, times
+        """The begin of the lattice of numbers of records, and transforms of their masses, times
         powers of their distance from the centre of the part, shape `(powers, parts, waves)`.
         """
         known, step = self.numbers, self.step
@@ -180,7 +180,7 @@ class _OfOneStep:
     def _window(
         self, origin: Integers, mean: Floats, low: Floats, high: Floats
     ) -> tuple[Integers, Integers, Any]:
-        """Where lattices about means between ends begin, shape `(tilts, sums)`, and their points in
+        """Begins of lattices about means between ends, shape `(tilts, sums)`, and their points in
         transforms that begin at origins, shape `(tilts, sums, points)`.
         """
         half = self._length // 2 * self.step

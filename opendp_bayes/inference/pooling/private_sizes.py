@@ -180,7 +180,7 @@ class PrivateSizes:
         return self.log_sum(self.mixture(a))
 
     def log_sum(self, mixture: Mixture) -> float:
-        """The same for a mixture."""
+        """Log-probability of what was drawn, under a mixture."""
         return float(self._times @ special.logsumexp(mixture.log_mass, axis=1))
 
     def counts(self, a: Floats, number: int, rng: np.random.Generator) -> tuple[Integers, float]:
