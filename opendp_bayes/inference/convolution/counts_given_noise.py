@@ -430,8 +430,8 @@ class CountsGivenNoise(ByLaws):
 
 
 def _read(laws: Lattices, rows: int, row: Integers, counts: Floats) -> Floats:
-    """Values of lattices at rows and counts, shape `(m,)`; they have so many rows for every tilt, or
-    part of the numbers of records. Shape `(..., tilts, m)`.
+    """Values of lattices at rows and counts, shape `(m,)`; they have so many rows for every tilt,
+    or part of the numbers of records. Shape `(..., tilts, m)`.
     """
     each = rows * np.arange(laws.origin.size // rows)[:, None] + row
     return laws.read(*np.broadcast_arrays(each, counts))
