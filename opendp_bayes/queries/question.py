@@ -44,8 +44,17 @@ Unknown = Policy | Sequence[Value] | Mapping[Any, Any]
 Recode = Mapping[Value, Value] | Mapping[str, Mapping[Any, Any]]
 #: The arguments of `Question.of`, of one column, and of tables and groups.
 ARGUMENTS = (
-    *("column", "categories", "recode", "nulls", "unknown"),
-    *("prior", "ordered", "size", "merge", "by", "cells"),
+    "column",
+    "categories",
+    "recode",
+    "nulls",
+    "unknown",
+    "prior",
+    "ordered",
+    "size",
+    "merge",
+    "by",
+    "cells",
 )
 
 

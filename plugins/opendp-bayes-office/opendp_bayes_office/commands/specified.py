@@ -15,6 +15,8 @@ from opendp_bayes_office.commands.errors import fail, option_errors, release_err
 from opendp_bayes_office.commands.output import PRINTED, beside, display, keeping, text_in
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from opendp_bayes.display.sheet import Sheet
     from opendp_bayes_office.report.owner_file import OwnerFile
     from opendp_bayes_office.report.report_document import Report
@@ -76,6 +78,19 @@ def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> 
 
 
 @dataclass(frozen=True)
+class Opened:
+    """A specification as it is put to data, of which no record is read yet; their source; the query
+    of all results; what that will cost; and the intent that is entered in the ledger.
+    """
+
+    specification: "Specification"
+    source: Any
+    query: Any
+    summary: "pl.DataFrame"
+    intent: Any
+
+
+@dataclass(frozen=True)
 class Specified:
     """A specification, the data that it is put to, and what stands before messages about it."""
 
@@ -84,13 +99,10 @@ class Specified:
     where: str = ""
 
     @contextmanager
-    def opened(self, *, dry: bool = False) -> "Iterator[tuple[Specification, Any, Any, Any, Any]]":
+    def opened(self, *, dry: bool = False) -> Iterator[Opened]:
         """A block in which the data are open, or columns without records where there are none, and
         in which everything has been said that is to be said before records are read; `dry` where
         it is to release nothing.
-
-        Yields the specification as put to the data, the source, the survey, what it will cost, and
-        the intent that is entered in the ledger.
         """
         from opendp_bayes.display.progress import waiting
         from opendp_bayes.trusted.interrupts import deferred_interrupts
@@ -107,11 +119,11 @@ class Specified:
             with option_errors(self.where), deferred_interrupts(), waiting("Computing the widths"):
                 if file is not None:
                     specification = answers.as_in(file, specification)
-                survey = answers.survey_of(answers.frame_in(file, specification), specification)
-                summary = survey.summarize(specification.privacy.guess_size if dry else None)
+                query = answers.survey_of(answers.frame_in(file, specification), specification)
+                summary = query.summarize(specification.privacy.guess_size if dry else None)
             for line in answers.before_reading(summary, specification, file):
                 say(line)
-            yield specification, file, survey, summary, intent
+            yield Opened(specification, file, query, summary, intent)
 
     def _entered(self, *, dry: bool) -> AbstractContextManager[Any]:
         """A block with an intent of the whole budget, which is entered in the ledger, if there is
@@ -186,15 +198,16 @@ def carried_out(specified: Specified, *, output: Path, as_report: bool) -> "Iter
     from opendp_bayes_office.report.report_document import Report
 
     with keeping(output) as keep, ExitStack() as until_it_is_kept:
-        with specified.opened() as (specification, source, query, summary, intent):
-            if intent.loss is not None and not summary["delta"].sum():  # nothing buys any
+        with specified.opened() as opened:
+            intent = opened.intent
+            if intent.loss is not None and not opened.summary["delta"].sum():  # nothing buys any
                 intent.loss = structs.replace(intent.loss, delta=0.0)
             with reading(intent), release_errors(), waiting("Reading"):
-                source.complete()
+                opened.source.complete()
                 until_it_is_kept.enter_context(deferred_interrupts())
-                survey = query.release()
+                survey = opened.query.release()
         software = {package: version(package.lower()) for package in ("OpenDP", "opendp-bayes")}
-        report = Report(specification, survey, software)
+        report = Report(opened.specification, survey, software)
         keep(report.to_json() if as_report else report.results.to_json())
         until_it_is_kept.close()
         if as_report or output == PRINTED:
@@ -238,8 +251,8 @@ def foreseen(specified: Specified) -> "Sheet":
     from opendp_bayes.display.tables import Table
     from opendp_bayes.display.wording import kind_in_words
 
-    with specified.opened(dry=True) as (specification, _, _, summary, _):
-        privacy = specification.privacy
+    with specified.opened(dry=True) as opened:
+        summary, privacy = opened.summary, opened.specification.privacy
     headings = {
         column: heading
         for column, heading in _HEADINGS.items()
@@ -269,5 +282,5 @@ def foreseen(specified: Specified) -> "Sheet":
             NOT_SEEN,
             widths,
         ),
-        title=specification.title,
+        title=opened.specification.title,
     )
