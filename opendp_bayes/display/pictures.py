@@ -201,7 +201,7 @@ def wrapped(label: object, width: int = _LINE) -> str:
 
 
 def draw_panel(ax: "Axes", panel: Panel) -> None:
-    """Draw the rows of a panel and their names, and shares in per cent."""
+    """Draw the rows of a panel and their names. Shares begin at 0, and end at 1 at most."""
     rows = list(map(wrapped, panel.rows[:MOST_DRAWN]))
     places, number = np.arange(len(rows)), len(panel.series)
     for row, (series, bounds) in enumerate(panel.series.items()):
@@ -221,8 +221,9 @@ def draw_panel(ax: "Axes", panel: Panel) -> None:
     ax.set_xlabel(f"{panel.axis}{first_of(len(panel.rows), 'rows')}")
     if panel.axis.startswith("Share"):
         ax.xaxis.set_major_formatter(_share)
-        ends = [bounds[:, :MOST_DRAWN] for bounds in panel.series.values() if bounds.size]
-        highest = min(1.0, 1.06 * max((float(np.nanmax(some)) for some in ends), default=1)) or 1.0
+        drawn = [bounds[:, :MOST_DRAWN] for bounds in panel.series.values() if bounds.size]
+        highest = max((float(np.nanmax(bounds)) for bounds in drawn), default=1)
+        highest = min(1.0, 1.06 * highest) or 1.0
         ax.set_xlim(-0.015 * highest, highest)  # room for a middle at 0
         ax.axvline(0, color="black", linewidth=0.8)
     if panel.places:

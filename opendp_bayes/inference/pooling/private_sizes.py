@@ -193,10 +193,9 @@ class PrivateSizes:
         """Mix for κ m of shape `(k,)`; with a `tilt`, counts weigh `exp(tilt x)` times as much."""
         log_weights, kappa = self.log_mass + self._risings.of(a, self._category), float(a.sum())
         power = kappa + 1 if kappa < _LARGE else kappa - 1
-        wide = np.minimum(np.sqrt(1 / power + 1 / (self._middle + 1) + self._unsure**2), 1.0)
-        away = self._ends + _DEVIATIONS * np.array([[-1], [1]]) * np.sqrt(
-            1 / power + 1 / (self._middle + 1)
-        )
+        of_q = 1 / power + 1 / (self._middle + 1)  # the variance of its logit where n is known
+        wide = np.minimum(np.sqrt(of_q + self._unsure**2), 1.0)
+        away = self._ends + _DEVIATIONS * np.array([[-1], [1]]) * np.sqrt(of_q)
         first, last = np.arcsinh(away / wide)
         steps = np.linspace(first, last, _POINTS, axis=1)
         log_odds = np.log(self._middle / power)[:, None] + wide[:, None] * np.sinh(steps)
