@@ -103,15 +103,7 @@ def page(rows: list[list[str]]) -> str:
         own = [[float(number) for number in row[4:]] for row in rows if row[0] == name]
         mean = [f"{sum(column) / len(own):.1f}" for column in zip(*own, strict=True)]
         means.append([name, len(own), *mean[:3], f"{min(of[3] for of in own):.2g}", mean[-1]])
-    head = [
-        "",
-        "settings",
-        "50 %",
-        "90 %",
-        "95 %",
-        "uniform",
-        "plug-in 95 %",
-    ]
+    head = ["", "settings", "50 %", "90 %", "95 %", "uniform", "plug-in 95 %"]
     return f"{TEXT}{markdown(head, means)}"
 
 

@@ -9,11 +9,7 @@ from numpy.typing import NDArray
 from reporting import table
 
 from opendp_bayes.unlisted.laws_for_budgets import delta_of_discovery, fitted_discovery
-from opendp_bayes.unlisted.thresholds import (
-    GaussianThreshold,
-    LaplaceThreshold,
-    Threshold,
-)
+from opendp_bayes.unlisted.thresholds import GaussianThreshold, LaplaceThreshold, Threshold
 
 #: ε, δ, the records of Zipf's worlds, and the mean of the lognormal world's logarithms.
 BUDGETS = ((1.0, 1e-8, 100_000, 1.0), (0.5, 1e-6, 100_000, 1.0), (0.1, 1e-6, 1_000_000, 3.0))

@@ -95,11 +95,7 @@ def errors(scale: float) -> None:
             found.setdefault(name, []).append(values)
     table(
         f"Four levels, {len(leaves)} leaves, noise of {scale:g} at each",
-        [
-            "way",
-            *(f"error, {name}" for name in NAMES),
-            *(f"covered, {name}" for name in NAMES[:3]),
-        ],
+        ["way", *(f"error, {name}" for name in NAMES), *(f"covered, {name}" for name in NAMES[:3])],
         [
             [
                 name,

@@ -282,14 +282,7 @@ def within() -> Iterator[str]:
 
 
 def main() -> None:
-    for table in (
-        two_categories,
-        several_categories,
-        averages,
-        additive,
-        less_than_k_norm,
-        within,
-    ):
+    for table in (two_categories, several_categories, averages, additive, less_than_k_norm, within):
         print(table.__name__)
         for line in table():
             print(line, flush=True)

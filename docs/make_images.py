@@ -113,10 +113,7 @@ def keep(
     names = [column] if isinstance(column, str) else column
     unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
     context = ob.context(
-        frame,
-        privacy_unit=unit,
-        privacy_loss=dp.loss_of(epsilon=epsilon),
-        split_evenly_over=1,
+        frame, privacy_unit=unit, privacy_loss=dp.loss_of(epsilon=epsilon), split_evenly_over=1
     )
     query = ob.posterior(
         context.query(),

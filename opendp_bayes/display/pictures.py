@@ -229,11 +229,7 @@ def draw_panel(ax: "Axes", panel: Panel) -> None:
     if panel.places:
         step = -(-len(panel.places) // 12)
         ticks = range(0, len(panel.places), step)
-        ax.set_xticks(
-            ticks,
-            [wrapped(panel.places[tick], 12) for tick in ticks],
-            parse_math=False,
-        )
+        ax.set_xticks(ticks, [wrapped(panel.places[tick], 12) for tick in ticks], parse_math=False)
         ax.set_xlim(-0.5, len(panel.places) - 0.5)
     if panel.title:
         ax.set_title(wrapped(panel.title), loc="left", fontsize="medium", parse_math=False)

@@ -13,12 +13,8 @@ from opendp_bayes.mathematics.exponential.sensitivity_tables import (
     SensitivityCurves,
     sensitivity_curves,
 )
-from opendp_bayes.mechanisms.exponential.hellinger_exponential import (
-    HellingerExponential,
-)
-from opendp_bayes.mechanisms.exponential.permute_and_flip import (
-    PermuteAndFlip,
-)
+from opendp_bayes.mechanisms.exponential.hellinger_exponential import HellingerExponential
+from opendp_bayes.mechanisms.exponential.permute_and_flip import PermuteAndFlip
 from opendp_bayes.mechanisms.exponential.smooth_hellinger_exponential import (
     SmoothHellingerExponential,
 )

@@ -13,13 +13,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.mathematics.log_space import log_sums
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.simplex import candidates, ranks
-from opendp_bayes.mathematics.validation import (
-    Floats,
-    Integers,
-    as_counts,
-    as_distance,
-    as_prior,
-)
+from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_distance, as_prior
 from opendp_bayes.mathematics.zero_sum import (
     log_squares,
     nearest_counts,

@@ -15,13 +15,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.mathematics.log_space import log_sums
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.simplex import LARGEST_ENUMERATION, candidates, ranks
-from opendp_bayes.mathematics.validation import (
-    Floats,
-    Integers,
-    as_choice,
-    as_counts,
-    as_prior,
-)
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_counts, as_prior
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.neighbours import Distance

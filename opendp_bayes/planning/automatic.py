@@ -40,11 +40,7 @@ _EXACT_CANDIDATES_OF_FLIP = 100
 
 
 def choose(
-    fit: Callable[[Setting], Setting],
-    size: int | None,
-    prior: Floats,
-    *,
-    noise_only: bool = False,
+    fit: Callable[[Setting], Setting], size: int | None, prior: Floats, *, noise_only: bool = False
 ) -> Setting:
     """Choose the mechanism for `mechanism="auto"`: the calibrated one with the smallest score of
     `plan`, among those that have a chance of it.

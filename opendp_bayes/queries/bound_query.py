@@ -38,11 +38,7 @@ from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import descriptor_of
-from opendp_bayes.trusted.budget import (
-    loss_in,
-    relative_to_budget,
-    shown,
-)
+from opendp_bayes.trusted.budget import loss_in, relative_to_budget, shown
 from opendp_bayes.trusted.measurements import measurement_of
 from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.posteriors import make_dirichlet_multinomial

@@ -8,13 +8,7 @@ from typing import Any, cast
 
 import polars as pl
 from opendp.extras.polars import LazyFrameQuery
-from opendp.mod import (
-    Domain,
-    LazyFrameDomain,
-    Metric,
-    Transformation,
-    VectorDomain,
-)
+from opendp.mod import Domain, LazyFrameDomain, Metric, Transformation, VectorDomain
 
 from opendp_bayes.queries.cells_of import cells_of
 from opendp_bayes.queries.question import Categories, Columns, Policy, Question, Recode, Unknown

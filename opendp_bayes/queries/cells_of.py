@@ -24,11 +24,7 @@ from opendp_bayes.trusted.kinds import ColumnKind
 from opendp_bayes.trusted.spaces import CountsSpace
 
 
-def cells_of(
-    question: Question,
-    kinds: Mapping[str, ColumnKind],
-    size: int | None,
-) -> Cells:
+def cells_of(question: Question, kinds: Mapping[str, ColumnKind], size: int | None) -> Cells:
     """The cells that a question asks for.
 
     `kinds` has what is known of every column, and `size` is the number of records where it is

@@ -12,12 +12,7 @@ from opendp_bayes.queries.categorical_counts import make_counts
 from opendp_bayes.queries.question import Categories, Columns, Policy, Question, Recode, Unknown
 from opendp_bayes.release_format.data import ReleasedData, Value
 from opendp_bayes.results.release import GroupedRelease
-from opendp_bayes.trusted.boundary import (
-    ContractError,
-    descriptor_of,
-    guarded,
-    require_features,
-)
+from opendp_bayes.trusted.boundary import ContractError, descriptor_of, guarded, require_features
 from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.spaces import PosteriorSpace, groups_and_labels
 

@@ -26,8 +26,7 @@ _DIFFERENT = {"extra_json_schema": {"uniqueItems": True}}
 _LARGEST = 2**63 - 1
 Draw = Annotated[int, Meta(ge=-_LARGEST - 1, le=_LARGEST)]
 _Bound = Annotated[
-    Annotated[float, Meta(ge=0)] | None,
-    Meta(description="An upper bound; null is infinite."),
+    Annotated[float, Meta(ge=0)] | None, Meta(description="An upper bound; null is infinite.")
 ]
 _AtLeastOne = Annotated[int, Meta(ge=1)]
 
@@ -47,8 +46,7 @@ class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     name: Annotated[str, Meta(description="As `load_mechanism` knows it.")]
     parameters: Annotated[
-        dict[str, float | str | None],
-        Meta(description="Its parameters, the scale among them."),
+        dict[str, float | str | None], Meta(description="Its parameters, the scale among them.")
     ]
 
     def value(self) -> Mechanism:
@@ -102,8 +100,7 @@ class Document(
         Meta(description="Whether rows of each identifier were limited before they were counted."),
     ] = False
     kept: Annotated[
-        str,
-        Meta(description="Which rows were kept; empty where they were drawn for this release."),
+        str, Meta(description="Which rows were kept; empty where they were drawn for this release.")
     ] = ""
 
     @classmethod
@@ -221,8 +218,7 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
         ),
     ] = []
     sizes: Annotated[
-        list[int],
-        Meta(description="Public numbers of records of the groups; empty where private."),
+        list[int], Meta(description="Public numbers of records of the groups; empty where private.")
     ] = []
 
     @classmethod
@@ -249,11 +245,7 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
         )
         are_columns = set(self.ordered) <= set(self.axes) if axes else len(self.ordered) <= 1
         return [
-            (
-                "categories",
-                len(distinct(self.categories)) == k,
-                "must be all different.",
-            ),
+            ("categories", len(distinct(self.categories)) == k, "must be all different."),
             (
                 "axes",
                 widths <= {axes} and len(set(self.axes)) == axes,

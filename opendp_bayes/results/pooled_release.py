@@ -195,6 +195,6 @@ def pooled(
             f"pooled: the draws of kappa and m are worth {worth:.0f} independent ones; they must be"
             f" worth ess={effective}. Merge categories, of which {len(prior)} are too many or too"
             " empty, take the posterior of each group, or of a joint table the one with"
-            " prior='learned' (docs: Limits of pooling).",
+            " prior='learned' (docs: Limits of pooling)."
         )
     return Pooled(groups, guarantee, a, counts, worth)

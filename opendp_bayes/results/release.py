@@ -94,13 +94,7 @@ class Estimated(ShownAtOnce):
 
         frame, notes = self._shown(level, wait)
         return estimates_sheet(
-            frame,
-            level,
-            self.guarantee,
-            notes,
-            title=title,
-            whose=self._WHOSE,
-            percent=percent,
+            frame, level, self.guarantee, notes, title=title, whose=self._WHOSE, percent=percent
         )
 
     def _shown(self, level: float, wait: bool) -> tuple["pl.DataFrame", list[str]]:

@@ -11,12 +11,7 @@ from opendp_bayes.display.tables import estimates_table
 from opendp_bayes.display.wording import in_plain_words, in_words, limited, prior_said
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
-from opendp_bayes.results.estimates import (
-    TAKES_LONG,
-    Estimate,
-    estimate_or_reason,
-    says_little,
-)
+from opendp_bayes.results.estimates import TAKES_LONG, Estimate, estimate_or_reason, says_little
 
 if TYPE_CHECKING:
     import polars as pl

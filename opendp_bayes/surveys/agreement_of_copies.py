@@ -13,13 +13,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.telling import told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
-from opendp_bayes.mathematics.validation import (
-    Floats,
-    Integers,
-    as_choice,
-    as_level,
-    as_numbers,
-)
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_numbers
 from opendp_bayes.release_format.data import Label
 from opendp_bayes.surveys.survey_tables.junction_tree import LARGEST_CLIQUE
 from opendp_bayes.surveys.survey_tables.records import frame_of
@@ -70,10 +64,7 @@ class CombinedEstimate(UnderflowIsZero):
 
 
 def combine_estimates(
-    estimates: ArrayLike,
-    variances: ArrayLike,
-    *,
-    kind: Literal["population", "predictive"],
+    estimates: ArrayLike, variances: ArrayLike, *, kind: Literal["population", "predictive"]
 ) -> CombinedEstimate:
     """Put together the estimates that the same analysis gives for several synthetic data sets.
 

@@ -276,13 +276,13 @@ def survey_posterior(
         )
         warn(
             f"the chains have not settled for {shown}. Ask fewer tables of these variables, or give"
-            " a larger concentration (docs: Surveys, Chains).",
+            " a larger concentration (docs: Surveys, Chains)."
         )
     narrow = posterior.undercovered
     if narrow:
         warn(
             f"the noise is wide for the margins of {listed(narrow, 'and')}. In real surveys, only"
             " 87 % of 95 % intervals held the truth of such a margin. Ask fewer tables, or spend"
-            " more on those with these variables (docs: Surveys, Wide noise).",
+            " more on those with these variables (docs: Surveys, Wide noise)."
         )
     return posterior

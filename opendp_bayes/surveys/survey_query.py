@@ -21,12 +21,7 @@ from opendp_bayes.mathematics.telling import meant, told, warn
 from opendp_bayes.mathematics.validation import MOST_RESULTS, as_positive, check_cells
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries.base import Bound, Divisible, ReleasedQuery
-from opendp_bayes.queries.bound_query import (
-    BoundQuery,
-    ask,
-    before_groups,
-    either,
-)
+from opendp_bayes.queries.bound_query import BoundQuery, ask, before_groups, either
 from opendp_bayes.queries.categorical_counts import CountsOfFrame
 from opendp_bayes.queries.question import ARGUMENTS, Countable, LeftOut, Question
 from opendp_bayes.release_format.labels import are_same, in_order, place_of

@@ -170,9 +170,7 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
 
 
 def withheld(
-    read: Callable[[], T],
-    what: str,
-    remedy: str = "run the plan of the frame yourself to see it",
+    read: Callable[[], T], what: str, remedy: str = "run the plan of the frame yourself to see it"
 ) -> T:
     """Read a frame outside of a callback, with any error but that of a file withheld, and dropped
     as in `guarded`.

@@ -12,13 +12,7 @@ import polars as pl
 from opendp.context import Context, Query
 from opendp.domains import lazyframe_domain
 from opendp.extras.polars import Bound, LazyFrameQuery, Margin
-from opendp.mod import (
-    Domain,
-    FrameDistance,
-    Measure,
-    Metric,
-    OpenDPException,
-)
+from opendp.mod import Domain, FrameDistance, Measure, Metric, OpenDPException
 
 from opendp_bayes.mathematics.telling import shortly, told
 from opendp_bayes.mathematics.validation import as_delta, as_loss, as_positive, as_size

@@ -12,13 +12,7 @@ from opendp.metrics import (
     insert_delete_distance,
     symmetric_distance,
 )
-from opendp.mod import (
-    Domain,
-    LazyFrameDomain,
-    Metric,
-    Transformation,
-    VectorDomain,
-)
+from opendp.mod import Domain, LazyFrameDomain, Metric, Transformation, VectorDomain
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size

@@ -19,15 +19,7 @@ from opendp.mod import Metric
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_delta, as_positive
-from opendp_bayes.trusted.account import (
-    Account,
-    Entry,
-    Kind,
-    LedgerError,
-    Loss,
-    State,
-    as_name,
-)
+from opendp_bayes.trusted.account import Account, Entry, Kind, LedgerError, Loss, State, as_name
 from opendp_bayes.trusted.boundary import Unchanging
 from opendp_bayes.trusted.budget import unit_in_words
 from opendp_bayes.trusted.interrupts import deferred_interrupts

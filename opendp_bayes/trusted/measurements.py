@@ -11,10 +11,7 @@ from typing import Any, SupportsIndex, get_args
 import numpy as np
 from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace, make_noisy_max, make_user_measurement
-from opendp.measures import (
-    max_divergence,
-    new_privacy_profile,
-)
+from opendp.measures import max_divergence, new_privacy_profile
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 

@@ -13,12 +13,7 @@ from opendp.typing import RuntimeType
 from opendp_bayes.mathematics.rounding import sqrt_up
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.trusted.boundary import (
-    descriptor_of,
-    guarded,
-    guarded_map,
-    require_features,
-)
+from opendp_bayes.trusted.boundary import descriptor_of, guarded, guarded_map, require_features
 from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, Prior
 

@@ -19,12 +19,7 @@ from opendp.combinators import make_adaptive_composition
 from opendp.context import Context, Query
 from opendp.extras.polars import OnceFrame
 from opendp.measurements import make_user_measurement
-from opendp.mod import (
-    Measurement,
-    OdometerQueryable,
-    OpenDPException,
-    Queryable,
-)
+from opendp.mod import Measurement, OdometerQueryable, OpenDPException, Queryable
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.trusted.account import Loss

@@ -135,11 +135,7 @@ class CountsSpace(UserSpace):
 
     @classmethod
     def of_groups(
-        cls,
-        groups: tuple[Key, ...],
-        labels: tuple[Label, ...],
-        size: int | None,
-        **of_columns: Any,
+        cls, groups: tuple[Key, ...], labels: tuple[Label, ...], size: int | None, **of_columns: Any
     ) -> "CountsSpace":
         """The space of the counts of the same labels in every group, group by group; and last,
         where the number of records is public, of the rows that are in no group.

@@ -12,13 +12,7 @@ import polars as pl
 from opendp.context import Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.metrics import frame_distance, symmetric_distance
-from opendp.mod import (
-    ChangeOneIdDistance,
-    Domain,
-    Metric,
-    OpenDPException,
-    Transformation,
-)
+from opendp.mod import ChangeOneIdDistance, Domain, Metric, OpenDPException, Transformation
 from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.mathematics.validation import check_cells

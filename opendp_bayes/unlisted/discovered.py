@@ -11,13 +11,7 @@ from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.wording import in_plain_words
 from opendp_bayes.mathematics.telling import shortly, told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
-from opendp_bayes.mathematics.validation import (
-    Floats,
-    RandomState,
-    as_generator,
-    as_level,
-    as_size,
-)
+from opendp_bayes.mathematics.validation import Floats, RandomState, as_generator, as_level, as_size
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.results.estimates import estimate_of, estimates_frame
@@ -311,7 +305,7 @@ class DiscoveredRelease(Estimated, DiscoveredData):
         notes = [
             f"Every value that occurred got a noisy count, and is shown if that was at least"
             f" {law.threshold}: with {law.least_shown(0.5)} {unit} in half of all releases, with"
-            f" {law.least_shown(0.95)} in 95 of 100.",
+            f" {law.least_shown(0.95)} in 95 of 100."
         ]
         frame = self._drawn_frame()
         if self.k and (wait or self.has_posterior):

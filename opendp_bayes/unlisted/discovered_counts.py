@@ -138,11 +138,7 @@ def counting_values(
 
 
 def keys_of(
-    column: Any,
-    kinds: Mapping[str, ColumnKind],
-    always: Any,
-    nulls: Any,
-    person: str | None = None,
+    column: Any, kinds: Mapping[str, ColumnKind], always: Any, nulls: Any, person: str | None = None
 ) -> Keys:
     """A column whose values are to be discovered, and the values that are listed.
 

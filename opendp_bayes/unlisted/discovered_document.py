@@ -91,8 +91,7 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
     law: Annotated[LawDocument, Meta(description="Of the noise of each count.")]
     rest_noise: Annotated[NoiseDocument | None, Meta(description="Of the rest.")] = None
     rest: Annotated[
-        Draw | None,
-        Meta(description="The noisy number of records of all hidden categories."),
+        Draw | None, Meta(description="The noisy number of records of all hidden categories.")
     ] = None
 
     @classmethod

@@ -10,12 +10,7 @@ import scipy
 
 from opendp_bayes.mathematics.rounding import divided, round_down, round_up, sqrt_up
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import (
-    as_choice,
-    as_level,
-    as_number,
-    as_positive,
-)
+from opendp_bayes.mathematics.validation import as_choice, as_level, as_number, as_positive
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.unlisted.threshold_losses import (

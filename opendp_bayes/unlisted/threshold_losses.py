@@ -13,10 +13,7 @@ from opendp_bayes.accounting.losses import delta_from_rho, least_epsilon
 from opendp_bayes.mathematics.rounding import round_up, sum_up
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_number
-from opendp_bayes.mechanisms.integer_noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-)
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
 from opendp_bayes.unlisted.threshold_pairs import (

@@ -9,13 +9,7 @@ from fractions import Fraction
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_size
-from opendp_bayes.unlisted.threshold_pairs import (
-    MOST_OUTCOMES,
-    ONE,
-    count_outcomes,
-    excess,
-    hidden,
-)
+from opendp_bayes.unlisted.threshold_pairs import MOST_OUTCOMES, ONE, count_outcomes, excess, hidden
 from opendp_bayes.unlisted.thresholds import GaussianThreshold, Threshold
 
 #: Up to so many keys the largest δ over how many of them are new is found; beyond, a bound.

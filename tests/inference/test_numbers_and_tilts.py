@@ -118,11 +118,7 @@ def test_says_nothing_where_sums_agree(size):
 
 @pytest.mark.parametrize(
     ("name", "value", "size", "most"),
-    [
-        ("_STEP", 3.0, 6940, 6000),
-        ("_STEP", 3.0, None, 6000),
-        ("_LONGEST", 16, None, 6000),
-    ],
+    [("_STEP", 3.0, 6940, 6000), ("_STEP", 3.0, None, 6000), ("_LONGEST", 16, None, 6000)],
 )
 def test_warns_once_where_sums_do_not_agree(name, value, size, most, monkeypatch):
     """Of too few points, and of steps too long."""

@@ -115,10 +115,7 @@ def test_small_groups_are_drawn_together_and_large_ones_are_not():
 
 @pytest.mark.parametrize(
     ("m_prior", "kappa_prior"),
-    [
-        (0.01, stats.loguniform(1e-30, 1e-10)),
-        pytest.param(1e-3, None, marks=pytest.mark.slow),
-    ],
+    [(0.01, stats.loguniform(1e-30, 1e-10)), pytest.param(1e-3, None, marks=pytest.mark.slow)],
 )
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_groups_of_one_category_each(monkeypatch, m_prior, kappa_prior):

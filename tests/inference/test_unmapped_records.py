@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes import (
-    GaussianParameters,
-    KNormParameters,
-    LaplaceParameters,
-    load_mechanism,
-)
+from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters, load_mechanism
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.unmapped_records import (
     CERTAINTY,
@@ -198,14 +193,7 @@ def test_groups_of_noise_alone_among_others_are_named(size: int | None) -> None:
         noise = PRIVATE if size is None else KNormParameters(1.0)
         rest = None if size is None else size - sum(map(sum, drawn))
         groups = GroupedRelease(
-            labels,
-            drawn,
-            ("yes", "no"),
-            (1.0,) * 2,
-            noise,
-            guarantee,
-            rest=rest,
-            grouped_by=by,
+            labels, drawn, ("yes", "no"), (1.0,) * 2, noise, guarantee, rest=rest, grouped_by=by
         )
         return list(unmatched_in_groups(groups, groups.grouped_by))
 

@@ -20,10 +20,7 @@ from opendp_bayes.mechanisms.integer_noise import (
     IntegerNoise,
 )
 from opendp_bayes.surveys.survey_tables.cells import CellPrior, State
-from opendp_bayes.surveys.survey_tables.consistent_draws import (
-    draw,
-    starting_tables,
-)
+from opendp_bayes.surveys.survey_tables.consistent_draws import draw, starting_tables
 from opendp_bayes.surveys.survey_tables.junction_tree import junction_tree
 from opendp_bayes.surveys.survey_tables.line_moves import all_moves
 from opendp_bayes.surveys.survey_tables.lines import MovedSet

@@ -14,17 +14,12 @@ from itertools import groupby
 import numpy as np
 
 from opendp_bayes.accounting.divergences import Block
-from opendp_bayes.mathematics.exponential.hellinger import (
-    distance_from_divergence,
-    gap_above,
-)
+from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
-from opendp_bayes.mechanisms.exponential.permute_and_flip import (
-    log_permute_and_flip,
-)
+from opendp_bayes.mechanisms.exponential.permute_and_flip import log_permute_and_flip
 from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips
 
 _ENTRIES = 1 << 21  # of one matrix of distances

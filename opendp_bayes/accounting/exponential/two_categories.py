@@ -16,10 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from opendp_bayes.accounting.divergences import Block
-from opendp_bayes.mathematics.exponential.hellinger import (
-    distance_from_divergence,
-    gap_above,
-)
+from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Bound on the relative error of a tabulated distance.

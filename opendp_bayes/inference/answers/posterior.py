@@ -12,11 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from opendp_bayes.display.pictures import Panel, plot_panel
 from opendp_bayes.display.sheet import labelled_frame
 from opendp_bayes.display.wording import group_name, label_said
-from opendp_bayes.inference.answers.by_label import (
-    Intervals,
-    grouped_positions,
-    positions_of,
-)
+from opendp_bayes.inference.answers.by_label import Intervals, grouped_positions, positions_of
 from opendp_bayes.inference.answers.comparison import Comparison, Probability, standard_error
 from opendp_bayes.inference.answers.joint_table import (
     cells_given,
@@ -254,12 +250,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         lower, upper = self.interval(level, kind)
         ends = f"{kind}{100 * as_level(level):g}"
         return self._frame(
-            {
-                "mean": self.mean(),
-                "sd": self.std(),
-                f"{ends}_lb": lower,
-                f"{ends}_ub": upper,
-            }
+            {"mean": self.mean(), "sd": self.std(), f"{ends}_lb": lower, f"{ends}_ub": upper}
         )
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":

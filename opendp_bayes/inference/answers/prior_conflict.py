@@ -52,7 +52,7 @@ def warn_of_conflict(release: ReleasedData, engine: Engine) -> None:
         warn(
             f"prior: with {_shown(release.prior)}, {message}. The prior claims records that were"
             " not seen, or hides those that were: use a weaker one, or"
-            " noise_aware_posterior(release, prior='learned') (docs: Which prior should I use).",
+            " noise_aware_posterior(release, prior='learned') (docs: Which prior should I use)."
         )
 
 

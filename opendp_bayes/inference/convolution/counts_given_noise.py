@@ -187,12 +187,7 @@ class CountsGivenNoise(ByLaws):
         return found
 
     def _start(
-        self,
-        mean: Floats,
-        variance: Floats,
-        kinks: Sequence[Integers],
-        low: Floats,
-        high: Floats,
+        self, mean: Floats, variance: Floats, kinks: Sequence[Integers], low: Floats, high: Floats
     ) -> tuple[Cells, Floats]:
         """Cells of counts between ends that are short beside their deviations given the sum, whose
         means and variances without it have the shape `(tilts, rows)`: single counts where these are
@@ -229,11 +224,7 @@ class CountsGivenNoise(ByLaws):
         return cells_between(np.concatenate(rows), np.concatenate(first), low, high), shortest[0]
 
     def _laws(
-        self,
-        sides: tuple[Density, ...],
-        start: tuple[Cells, Floats],
-        alpha: Floats,
-        others: Floats,
+        self, sides: tuple[Density, ...], start: tuple[Cells, Floats], alpha: Floats, others: Floats
     ) -> tuple[CountLaws, BetaMixtures]:
         """The laws of counts and of their probabilities. The sides are the laws of the counts under
         every tilt, the factors by which tilts change these, and what is beside them, for every tilt
@@ -425,7 +416,7 @@ class CountsGivenNoise(ByLaws):
             self._warned = True
             warn(
                 "the posterior given noise on the counts may be less exact than the 1e-2 that is"
-                f" stated: sums that should agree differ by a share of {off:.2g}.",
+                f" stated: sums that should agree differ by a share of {off:.2g}."
             )
 
 

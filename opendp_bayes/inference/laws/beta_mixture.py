@@ -42,12 +42,7 @@ class BetaMixtures:
 
     @classmethod
     def grouped(
-        cls,
-        a: Floats,
-        b: Floats,
-        weights: Floats,
-        group: Integers,
-        owner: Integers | None = None,
+        cls, a: Floats, b: Floats, weights: Floats, group: Integers, owner: Integers | None = None
     ) -> "BetaMixtures":
         """One component for each group of components, with the mean and the variance of the group;
         shapes `(c,)`.

@@ -77,12 +77,7 @@ def binned(
 
 
 def grouped(
-    a: Floats,
-    b: Floats,
-    weights: Floats,
-    counts: Floats,
-    left: Floats,
-    row: Integers,
+    a: Floats, b: Floats, weights: Floats, counts: Floats, left: Floats, row: Integers
 ) -> BetaMixtures:
     """Mixtures of the rows, with Betas put together that are nearly the same; all shapes `(c,)`.
 

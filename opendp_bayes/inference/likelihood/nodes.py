@@ -14,10 +14,7 @@ _TIMES, _DEVIATIONS = 16, 6.0
 
 
 def nodes_of(
-    noisy: DrawnCounts,
-    start: Integers,
-    depth: float,
-    largest: int | Integers | None = None,
+    noisy: DrawnCounts, start: Integers, depth: float, largest: int | Integers | None = None
 ) -> tuple[Integers, Integers, Integers, Floats]:
     """Counts in order, shape `(..., m)`, of what was drawn with possible counts to begin with, both
     of shape `(...)`; the first and last of the integers that each stands for, and the logarithm of

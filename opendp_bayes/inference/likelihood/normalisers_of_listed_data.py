@@ -14,10 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from opendp_bayes.inference.likelihood.normalisers_of_two_categories import NO_COINS, POWERS
-from opendp_bayes.mathematics.exponential.hellinger import (
-    distance_from_divergence,
-    gap_above,
-)
+from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.simplex import candidate_sums, candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips

@@ -13,10 +13,7 @@ import scipy
 from scipy.special import logsumexp
 
 from opendp_bayes.inference.laws.count_cells import graded_edges
-from opendp_bayes.mathematics.exponential.hellinger import (
-    distance_from_divergence,
-    gap_above,
-)
+from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips
 

@@ -35,9 +35,7 @@ from opendp_bayes.inference.likelihood.normalisers_of_two_categories import (
 )
 from opendp_bayes.mathematics.simplex import number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.exponential.permute_and_flip import (
-    flip_quadrature,
-)
+from opendp_bayes.mechanisms.exponential.permute_and_flip import flip_quadrature
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.setting import Setting

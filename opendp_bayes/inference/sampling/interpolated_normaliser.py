@@ -19,9 +19,7 @@ from opendp_bayes.inference.likelihood.of_counts import Weighing
 from opendp_bayes.inference.sampling.importance import SPARSER, Proposals, Weighted, by_importance
 from opendp_bayes.inference.sampling.second_opinion import disagreement
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.exponential.posterior_exponential import (
-    floor_and_peak,
-)
+from opendp_bayes.mechanisms.exponential.posterior_exponential import floor_and_peak
 from opendp_bayes.mechanisms.laws import Widths
 from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler
 

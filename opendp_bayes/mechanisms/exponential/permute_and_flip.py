@@ -12,16 +12,8 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.simplex import candidate, candidates, check_enumerable
-from opendp_bayes.mathematics.validation import (
-    Floats,
-    Integers,
-    as_counts,
-    as_prior,
-    as_size,
-)
-from opendp_bayes.mechanisms.exponential.hellinger_exponential import (
-    HellingerExponential,
-)
+from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior, as_size
+from opendp_bayes.mechanisms.exponential.hellinger_exponential import HellingerExponential
 from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     Chosen,
     candidate_distances,

@@ -14,14 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logsumexp
 
-from opendp_bayes.mathematics.exponential.hellinger import (
-    distance_from_divergence,
-    gap_above,
-)
-from opendp_bayes.mathematics.exponential.sensitivity import (
-    RELATIVE_ERROR,
-    global_sensitivity,
-)
+from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.exponential.sensitivity import RELATIVE_ERROR, global_sensitivity
 from opendp_bayes.mathematics.rounding import round_up, upper_end
 from opendp_bayes.mathematics.simplex import (
     candidate_sums,

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opendp_bayes.inference.engines.engine import (
-    ByDraws,
-    Generator,
-    Groups,
-    IndependentDraws,
-)
+from opendp_bayes.inference.engines.engine import ByDraws, Generator, Groups, IndependentDraws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped

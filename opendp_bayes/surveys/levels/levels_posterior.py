@@ -111,11 +111,7 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
         parts of the same one, or of the same half of one, which was learned.
     """
 
-    def __init__(
-        self,
-        releases: Mapping[str, ReleasedData],
-        parts: Mapping[str, Integers],
-    ) -> None:
+    def __init__(self, releases: Mapping[str, ReleasedData], parts: Mapping[str, Integers]) -> None:
         if not isinstance(releases, Mapping) or not isinstance(parts, Mapping):
             raise TypeError(
                 "releases, parts: must be mappings from the names of levels, as `Survey.posterior`"
@@ -282,5 +278,5 @@ def warn_of_blurred(quantiles: Mapping[float, float]) -> None:
             f" {min(blurred.values()):.3g} standard deviations of their noise in records, less than"
             f" {_CLEAR:g}. Within such a group the intervals rest on what other groups look like,"
             " and may hold the truth less often than they say: ask with a larger budget or fewer"
-            " categories (docs: Levels, Ordered categories).",
+            " categories (docs: Levels, Ordered categories)."
         )

@@ -119,12 +119,7 @@ class Weights:
     """
 
     def __init__(
-        self,
-        tree: Tree,
-        parent: Integers,
-        prior: Floats,
-        looks: Sequence[Look],
-        size: int | None,
+        self, tree: Tree, parent: Integers, prior: Floats, looks: Sequence[Look], size: int | None
     ) -> None:
         self.tree, self.size, self.prior = tree, size, prior
         inner = np.bincount(parent[:-1], prior[:-1], prior.size)

@@ -68,13 +68,7 @@ class NoisyTables:
                 unordered[v] = tuple(distinct(unordered_values))
             looks.append(_look(table, release, names, labels, variables))
         size = next((release.size for _, release in releases if release.size is not None), None)
-        noisy = cls(
-            variables,
-            tuple(labels[v] for v in variables),
-            tuple(looks),
-            size,
-            unordered,
-        )
+        noisy = cls(variables, tuple(labels[v] for v in variables), tuple(looks), size, unordered)
         scopes = [look.scope for look in looks]
         check_cliques(noisy.levels, scopes, [table for table, _ in releases])
         return noisy

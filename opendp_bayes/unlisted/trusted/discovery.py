@@ -35,10 +35,7 @@ from opendp_bayes.unlisted.trusted.keys import KEY, NUMBER, CountedKeys, KeysSpa
 #: Values whose noise is drawn at a time.
 _AT_A_TIME = 1_000_000
 #: Measures under which values may be shown that nobody listed, and whether they state ρ.
-_WITH_DELTA = {
-    "Approximate(MaxDivergence)": False,
-    "Approximate(ZeroConcentratedDivergence)": True,
-}
+_WITH_DELTA = {"Approximate(MaxDivergence)": False, "Approximate(ZeroConcentratedDivergence)": True}
 
 
 def is_concentrated(output_measure: Measure) -> bool:

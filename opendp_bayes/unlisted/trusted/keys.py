@@ -12,12 +12,7 @@ from typing import Any
 
 import polars as pl
 from opendp.metrics import frame_distance, symmetric_distance, user_distance
-from opendp.mod import (
-    ChangeOneIdDistance,
-    Domain,
-    Metric,
-    Transformation,
-)
+from opendp.mod import ChangeOneIdDistance, Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes.mechanisms.neighbours import Distance

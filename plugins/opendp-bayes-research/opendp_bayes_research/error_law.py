@@ -8,13 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.validation import (
-    Floats,
-    as_choice,
-    as_counts,
-    as_level,
-    as_prior,
-)
+from opendp_bayes.mathematics.validation import Floats, as_choice, as_counts, as_level, as_prior
 from opendp_bayes.mechanisms import Mechanism, hellinger_distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.release_law import LARGEST_NOISE_ALONE, release_law

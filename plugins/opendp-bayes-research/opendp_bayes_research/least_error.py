@@ -105,10 +105,7 @@ class LeastError:
 
 
 def least_error(
-    size: int,
-    prior: ArrayLike,
-    epsilon: float,
-    average: Literal["uniform", "prior"] = "uniform",
+    size: int, prior: ArrayLike, epsilon: float, average: Literal["uniform", "prior"] = "uniform"
 ) -> LeastError:
     """The smallest expected Hellinger error of any ε-private mechanism that releases posteriors of
     `size` records, change-one neighbours.

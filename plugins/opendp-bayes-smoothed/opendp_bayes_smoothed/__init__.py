@@ -20,10 +20,7 @@ if TYPE_CHECKING:
         then_sampling_average as then_sampling_average,
         then_sampling_histogram as then_sampling_histogram,
     )
-    from opendp_bayes_smoothed.losses import (
-        SmoothedDP as SmoothedDP,
-        SmoothedLoss as SmoothedLoss,
-    )
+    from opendp_bayes_smoothed.losses import SmoothedDP as SmoothedDP, SmoothedLoss as SmoothedLoss
     from opendp_bayes_smoothed.mechanisms import (
         NoisySamplingHistogram as NoisySamplingHistogram,
         SamplingHistogram as SamplingHistogram,

@@ -18,14 +18,7 @@ from scipy.special import logsumexp
 
 from opendp_bayes.extend import as_counts
 from opendp_bayes_smoothed.arguments import as_epsilon, exp_up, samples_of
-from opendp_bayes_smoothed.draws import (
-    Draw,
-    Floats,
-    Integers,
-    Replacement,
-    draw_of,
-    log_pmf_error,
-)
+from opendp_bayes_smoothed.draws import Draw, Floats, Integers, Replacement, draw_of, log_pmf_error
 from opendp_bayes_smoothed.tails import log_tail
 
 #: Records of three or more categories: there is a tail for every number drawn from two of them.

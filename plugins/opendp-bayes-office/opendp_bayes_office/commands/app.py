@@ -150,10 +150,7 @@ def _options(
     show_version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            help="Show the version and exit.",
-            callback=_print_version,
-            is_eager=True,
+            "--version", help="Show the version and exit.", callback=_print_version, is_eager=True
         ),
     ] = False,
 ) -> None:

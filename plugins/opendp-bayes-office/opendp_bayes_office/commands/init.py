@@ -62,8 +62,7 @@ def init(
     header: Annotated[
         bool,
         typer.Option(
-            "--header",
-            help="The first line of the CSV file names the columns and is not a record.",
+            "--header", help="The first line of the CSV file names the columns and is not a record."
         ),
     ] = False,
     separator: options.Separator = None,

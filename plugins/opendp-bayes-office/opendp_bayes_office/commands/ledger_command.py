@@ -13,10 +13,7 @@ _STATES = {"open": "no end", "spent": "release", "failed": "failed", "refused": 
 
 
 def ledger(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="The ledger.", show_default=False),
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.", show_default=False)],
     dataset: Annotated[
         str | None,
         typer.Option(

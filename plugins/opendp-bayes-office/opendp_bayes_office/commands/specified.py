@@ -143,12 +143,7 @@ class Specified:
 
 
 def specified_in(
-    path: Path,
-    data: Path | None,
-    ledger: Path | None,
-    dataset: str | None,
-    *,
-    joint: bool = False,
+    path: Path, data: Path | None, ledger: Path | None, dataset: str | None, *, joint: bool = False
 ) -> Specified:
     """The specification in a file, with the facts of the owner of the data, or with a ledger and a
     data set in it.

@@ -55,8 +55,7 @@ class Reading(Part, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=0, description="Rows of CSV or a sheet above the names, not empty.")
     ] = 0
     skip_rows: Annotated[
-        int,
-        msgspec.Meta(ge=0, description="Rows of CSV or a sheet below the names, no records."),
+        int, msgspec.Meta(ge=0, description="Rows of CSV or a sheet below the names, no records.")
     ] = 0
     labels: Annotated[
         bool | str,

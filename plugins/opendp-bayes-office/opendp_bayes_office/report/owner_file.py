@@ -15,14 +15,7 @@ from opendp_bayes_office.files.encodings import check_text
 from opendp_bayes_office.files.reading import Part, Reading, Steps, Value, as_text, says
 from opendp_bayes_office.report.checks import Rule, refuse
 from opendp_bayes_office.report.field_errors import FieldError
-from opendp_bayes_office.report.specification import (
-    DISCOVER,
-    Rows,
-    Share,
-    Unit,
-    Values,
-    texts,
-)
+from opendp_bayes_office.report.specification import DISCOVER, Rows, Share, Unit, Values, texts
 
 _AtMost = Annotated[float, msgspec.Meta(gt=0)]
 

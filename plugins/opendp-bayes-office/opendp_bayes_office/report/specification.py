@@ -70,8 +70,7 @@ class Column(Steps, frozen=True, kw_only=True):
         ),
     ] = None
     always: Annotated[
-        list[Value],
-        says("With 'discover', categories that are shown whatever their count."),
+        list[Value], says("With 'discover', categories that are shown whatever their count.")
     ] = msgspec.field(default_factory=list)
     labels: Annotated[
         list[str] | None, says("What the report calls the categories, in the same order.")
@@ -126,8 +125,7 @@ class Result(Part, frozen=True, kw_only=True):
     """A posterior, or one for each group."""
 
     column: Annotated[
-        str | list[str],
-        says("The column, described under `columns`; several are one joint table."),
+        str | list[str], says("The column, described under `columns`; several are one joint table.")
     ]
     title: Annotated[str, says("The heading; the column unless given.")] = ""
     text: Annotated[str, says("A paragraph below the heading.")] = ""
@@ -196,8 +194,7 @@ class Specification(Reading, frozen=True, kw_only=True):
     title: Annotated[str, msgspec.Meta(min_length=1, description="The title of the report.")]
     text: Annotated[str, says("A paragraph below the title: where the data are from.")] = ""
     joint: Annotated[
-        bool,
-        says("Estimate all results together, so that the tables agree with each other."),
+        bool, says("Estimate all results together, so that the tables agree with each other.")
     ] = False
     percent: Annotated[bool, says("Whether the page shows shares in per cent.")] = True
     language: Annotated[

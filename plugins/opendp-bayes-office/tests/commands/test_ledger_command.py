@@ -93,7 +93,7 @@ def test_shows_every_data_set():
     assert [first[0], *first[3:]] == ["census", "total:", "ε", "=", "2", "ε", "=", "2"]
     assert second[3:] == ["release", "vote", "ε", "=", "1", "ε", "=", "1"]
     assert [third[0], *third[3:]] == [
-        *("panel", "total:", "ρ", "=", "1,", "δ", "=", "1e-06", "ρ", "=", "1,", "δ", "=", "1e-06"),
+        *("panel", "total:", "ρ", "=", "1,", "δ", "=", "1e-06", "ρ", "=", "1,", "δ", "=", "1e-06")
     ]
     assert "census: ε = 1 of ε = 2 is spent, ε = 1 is left, for 1 record added or" in shown
     assert "panel: ρ = 0 of ρ = 1, δ = 1e-06 is spent, ρ = 1, δ = 1e-06 is left." in shown

@@ -261,7 +261,7 @@ def test_standard_input_without_a_header(content: bytes) -> None:
 ACCENTS = "person,vöte\n" + "1,Élan\n2,Dole\n3,Élan\n4,\n5,Élan" + "\n6,Dole" * 3000
 OF_ACCENTS = ("--column", "vöte", "--categories", "Élan,Dole", *EXACT)
 ENCODINGS = [
-    *("utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16", "utf-16-le", "UTF-32", "mac-roman"),
+    *("utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16", "utf-16-le", "UTF-32", "mac-roman")
 ]
 
 

@@ -29,10 +29,7 @@ Sampler = Callable[[ArrayLike, ArrayLike, int], Integers]
 
 
 def draws_of(
-    sample: Sampler,
-    data_sets: Sequence[Counts],
-    prior: tuple[float, ...],
-    draws: int,
+    sample: Sampler, data_sets: Sequence[Counts], prior: tuple[float, ...], draws: int
 ) -> Iterator[Integers]:
     """Draw `draws` times for each data set, shape `(draws, k)`, in several calls."""
     for counts in data_sets:
@@ -52,10 +49,7 @@ def _nearness(outcomes: Integers, first: Counts, second: Counts) -> list[Floats]
     """
     a, b = np.array(first), np.array(second)
     absolute = np.abs(outcomes - b).sum(axis=1) - np.abs(outcomes - a).sum(axis=1)
-    return [
-        (outcomes @ (a - b)).astype(np.float64),
-        absolute.astype(np.float64),
-    ]
+    return [(outcomes @ (a - b)).astype(np.float64), absolute.astype(np.float64)]
 
 
 def refuted_by(
