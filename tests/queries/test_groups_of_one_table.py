@@ -27,25 +27,13 @@ SCALE = 1.5
 
 
 def frame_of(rows):
-    return pl.LazyFrame(
-        {
-            "region": pl.Series([row[0] for row in rows], dtype=REGION),
-            "vote": pl.Series([row[1] for row in rows], dtype=VOTE),
-        }
-    )
+    return pl.LazyFrame(list(rows), schema={"region": REGION, "vote": VOTE}, orient="row")
 
 
 def posterior(size, keys=KEYS):
     domain = dp.domain_of(frame_of([]), infer=True)
-    counts = ob.t.make_grouped_counts(
-        domain,
-        CHANGE_ONE,
-        by="region",
-        categories={"region": keys},
-        column="vote",
-        nulls="no",
-        size=size,
-    )
+    asked = {"by": "region", "categories": {"region": keys}, "column": "vote", "nulls": "no"}
+    counts = ob.t.make_grouped_counts(domain, CHANGE_ONE, **asked, size=size)
     return counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
 
 
@@ -74,6 +62,13 @@ def worst_ratio(distance, d_in, scale):
         if sum(a != b for a, b in zip(first, second, strict=True)) <= d_in
     }
     return max(float((distance(steps + move) - distance(steps)).max()) / scale for move in moves)
+
+
+def of_two(mechanism, drawn, loss, size):
+    """A release of two groups and the rest."""
+    guarantee, pairs = ob.PrivacyGuarantee(size, 1, loss, "MaxDivergence"), (drawn[:2], drawn[2:4])
+    of = (("yes", "no"), (1.0, 1.0), mechanism, guarantee)
+    return GroupedRelease(("north", "south"), pairs, *of, rest=drawn[4])
 
 
 def half_norm(steps):
@@ -110,25 +105,16 @@ def test_the_noise_of_a_cell_is_less_than_that_of_noise_on_every_count():
     sums to 0: with two cells that is half, with many nearly all of it.
     """
     rows = ROWS * 40
-    keys = ["north", "south", "east"]
-    query = ob.posterior(
-        context({"changes": 1}, rows).query(),
-        "vote",
-        by="region",
-        categories={"region": keys},
-        size=len(rows),
-        nulls="no",
-    )
-    released = query.release()
+    labels = {"categories": {"region": ["north", "south", "east"]}, "nulls": "no"}
+    query = context({"changes": 1}, rows).query()
+    released = ob.posterior(query, "vote", by="region", size=len(rows), **labels).release()
     assert released.epsilon <= 1.0
     assert released.mechanism == ob.KNormParameters(1.0)
     before = ob.LaplaceParameters(2.0, total="private")
     assert ob.exact_loss(before, size=len(rows), prior=np.ones(7)).epsilon == pytest.approx(1.0)
     truth = np.array([40] * 6 + [80])
-    spread = [
-        np.std(mechanism.draw(truth, np.ones(7), 3000) - truth)
-        for mechanism in (released.mechanism, before)
-    ]
+    both = (released.mechanism, before)
+    spread = [np.std(mechanism.draw(truth, np.ones(7), 3000) - truth) for mechanism in both]
     assert spread[0] / spread[1] == pytest.approx(brute.ratio_of_noise(7, 1.0, 2.0), rel=0.06)
     assert spread[0] < 0.9 * spread[1]
     assert brute.ratio_of_noise(2, 1.0, 2.0) < 0.49
@@ -136,18 +122,12 @@ def test_the_noise_of_a_cell_is_less_than_that_of_noise_on_every_count():
 
 
 # --- posteriors
+NOISE = [ob.KNormParameters(1.5), ob.LaplaceParameters(1.0, total="private")]
+NOISE.append(ob.LaplaceParameters(1.0))
+
+
 @pytest.mark.parametrize(
-    "mechanism",
-    some_of(
-        [
-            ob.KNormParameters(1.5),
-            ob.LaplaceParameters(1.0, total="private"),
-            ob.LaplaceParameters(1.0),
-            ob.mechanisms.HellingerExponential(0.4),
-        ],
-        1,
-    ),
-    ids=lambda mechanism: f"{mechanism.name}-{getattr(mechanism, 'total', '')}",
+    "mechanism", some_of([*NOISE, ob.mechanisms.HellingerExponential(0.4)], 1), ids=str
 )
 def test_the_posterior_of_a_group_is_the_conditional_of_that_of_the_table(mechanism):
     released = grouped(7, ob.m.then_mechanism(PURE, mechanism))(frame_of(ROWS[:7]))
@@ -177,15 +157,7 @@ def test_the_posterior_of_a_group_is_calibrated():
         theta = rng.dirichlet(np.ones(5))
         counts = rng.multinomial(n, theta)
         drawn = tuple(mechanism.draw(counts, np.ones(5))[0].tolist())
-        released = GroupedRelease(
-            groups=("north", "south"),
-            drawn=(drawn[:2], drawn[2:4]),
-            categories=("yes", "no"),
-            prior=(1.0, 1.0),
-            mechanism=mechanism,
-            guarantee=ob.PrivacyGuarantee(n, 1, ob.PrivacyLoss(0.25, 0.1, 0.5), "MaxDivergence"),
-            rest=drawn[4],
-        )
+        released = of_two(mechanism, drawn, ob.PrivacyLoss(0.25, 0.1, 0.5), n)
         lower, upper = released["north"].posterior["yes"].interval(0.9)
         true = theta[0] / theta[:2].sum()
         covered += lower <= true <= upper
@@ -202,14 +174,10 @@ def test_a_mechanism_that_needs_a_public_number_of_records_suits_groups_that_hav
     asked = {"categories": {"region": KEYS}, "size": len(rows), "nulls": "no"}
     named = ob.posterior(query, "vote", mechanism="laplace_parameters", **asked).resolve()
     assert named.param == pytest.approx(2.0)
+    query = context({"contributions": 1}, rows).query().group_by("region")
+    asked["size"] = None
     with pytest.raises(ValueError, match="needs a public number"):
-        ob.posterior(
-            context({"contributions": 1}, rows).query().group_by("region"),
-            "vote",
-            categories={"region": KEYS},
-            nulls="no",
-            mechanism="knorm_parameters",
-        )
+        ob.posterior(query, "vote", mechanism="knorm_parameters", **asked)
 
 
 # --- public sizes of groups
@@ -219,27 +187,10 @@ SIZES = {"north": 2, "south": 3}
 def drawn_by(mechanism):
     """A release of seven rows, two of them in no group; what it drew fits no sizes."""
     loss = ob.exact_loss(mechanism, size=7, prior=[1.0] * 5)
-    return GroupedRelease(
-        groups=("north", "south"),
-        drawn=((2, -1), (1, 3)),
-        categories=("yes", "no"),
-        prior=(1.0, 1.0),
-        mechanism=mechanism,
-        guarantee=ob.PrivacyGuarantee(7, 1, loss, "MaxDivergence"),
-        rest=2,
-    )
+    return of_two(mechanism, (2, -1, 1, 3, 2), loss, 7)
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        ob.KNormParameters(1.5),
-        ob.GaussianParameters(2.0),
-        ob.LaplaceParameters(1.0, total="private"),
-        ob.LaplaceParameters(1.0),
-    ],
-    ids=lambda mechanism: f"{mechanism.name}-{getattr(mechanism, 'total', '')}",
-)
+@pytest.mark.parametrize("mechanism", [*NOISE, ob.GaussianParameters(2.0)], ids=str)
 def test_posteriors_with_public_sizes_are_the_conditionals_of_all_tables(mechanism):
     """Negative control: without the sizes they are others."""
     before = drawn_by(mechanism)
@@ -249,9 +200,8 @@ def test_posteriors_with_public_sizes_are_the_conditionals_of_all_tables(mechani
     for at, (one, unsized) in enumerate(zip(released.values(), before.values(), strict=True)):
         right = brute.cdf_of_group(released, at, values)
         assert one.posterior.cdf(values)[:, 0] == pytest.approx(right, abs=1e-3)
-        assert one.posterior.counts.mean() == pytest.approx(
-            brute.mean_counts(released, at), abs=2e-3
-        )
+        means = brute.mean_counts(released, at)
+        assert one.posterior.counts.mean() == pytest.approx(means, abs=2e-3)
         assert np.abs(unsized.posterior.cdf(values)[:, 0] - right).max() > 0.01
         assert one.posterior.records.mean() == pytest.approx(2 + at)
         if mechanism.name != "laplace_parameters":
@@ -267,15 +217,11 @@ def test_how_much_public_sizes_narrow_the_posterior():
     """
     rng, scale = np.random.default_rng(0), 10.0
     drawn = 1000 + np.rint(rng.laplace(0, 2 * scale, (40, 2))).astype(np.int64)
-    released = GroupedRelease(
-        groups=tuple(range(40)),
-        drawn=tuple(map(tuple, drawn.tolist())),
-        categories=("yes", "no"),
-        prior=(1.0, 1.0),
-        mechanism=ob.KNormParameters(scale),
-        guarantee=ob.PrivacyGuarantee(130_000, 1, ob.PrivacyLoss(0.1, 0.005, 0.2), "MaxDivergence"),
-        rest=130_000 - int(drawn.sum()),
-    ).with_sizes(dict.fromkeys(range(40), 2000))
+    rest, loss = 130_000 - int(drawn.sum()), ob.PrivacyLoss(0.1, 0.005, 0.2)
+    guarantee = ob.PrivacyGuarantee(130_000, 1, loss, "MaxDivergence")
+    of = (("yes", "no"), (1.0, 1.0), ob.KNormParameters(scale), guarantee)
+    released = GroupedRelease(range(40), tuple(map(tuple, drawn.tolist())), *of, rest=rest)
+    released = released.with_sizes(dict.fromkeys(range(40), 2000))
     variances = [one.posterior.counts.std()[0] ** 2 for one in released.values()]
     assert np.mean(variances) / (8 * scale**2) == pytest.approx(0.5, rel=0.3)
 
@@ -304,21 +250,15 @@ def test_keys_and_sizes_that_opendp_reads_for_nothing(unit):
     them the keys, and takes nothing of the budget for it.
     """
     rows = ROWS * 20
-    private = plain_context(
-        frame_of(rows),
-        unit,
-        parts=None,
-        margins=[dp.polars.Margin(by=["region"], invariant="lengths")],
-    )
+    margin = dp.polars.Margin(by=["region"], invariant="lengths")
+    private = plain_context(frame_of(rows), unit, parts=None, margins=[margin])
     lengths = private.query(epsilon=0.0).group_by("region").agg(dp.len(signed=True))
     sizes = dict(lengths.release().collect().filter(pl.col("region").is_not_null()).iter_rows())
     assert sizes == Counter(region for region, _ in rows if region is not None)
     query = private.query(epsilon=1.0).group_by("region")
-    keys = sorted(sizes)
-    released = ob.posterior(
-        query, "vote", categories={"region": keys}, size=len(rows), nulls="no"
-    ).release()
-    assert list(released.with_sizes(sizes)) == keys
+    asked = {"categories": {"region": sorted(sizes)}, "size": len(rows), "nulls": "no"}
+    released = ob.posterior(query, "vote", **asked).release()
+    assert list(released.with_sizes(sizes)) == sorted(sizes)
     assert private.current_privacy_loss() == pytest.approx(released.epsilon, rel=1e-12)
 
 
@@ -329,9 +269,8 @@ def test_sizes_that_a_margin_declares(unit):
     margin = dp.polars.Margin(by=["region"], invariant="lengths")
     private = plain_context(frame_of(rows), unit, margins=[margin])
     query = private.query().group_by("region")
-    released = ob.posterior(
-        query, "vote", categories={"region": KEYS}, size=len(rows), nulls="no"
-    ).release()
+    asked = {"categories": {"region": KEYS}, "size": len(rows), "nulls": "no"}
+    released = ob.posterior(query, "vote", **asked).release()
     sized = released.with_sizes({"north": 40, "south": 40})
     assert sized.epsilon == released.epsilon
     number = sized["north"].posterior.records

@@ -16,7 +16,7 @@ import opendp_bayes as ob
 from opendp_bayes.queries.cells_of import LARGEST_TABLE, check_combinations
 from tests.helpers.contexts import plain_context
 from tests.helpers.neighbours import every_frame, neighbours
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
 REGION = pl.Enum(["north", "south"])
@@ -31,19 +31,13 @@ VALUES = list(product(["north", "south", None], ["yes", "no", "??", None]))
 
 
 def frame_of(rows, schema=SCHEMA):
-    return pl.LazyFrame(
-        {
-            name: pl.Series([row[at] for row in rows], dtype=dtype)
-            for at, (name, dtype) in enumerate(schema.items())
-        }
-    )
+    return pl.LazyFrame(list(rows), schema=schema, orient="row")
 
 
 def counting(metric=SYMMETRIC, schema=SCHEMA, **arguments):
     asked = {"column": COLUMNS, "categories": VOTES, **POLICY, **arguments}
-    return ob.t.make_categorical_counts(
-        dp.domain_of(frame_of([], schema), infer=True), metric, **asked
-    )
+    domain = dp.domain_of(frame_of([], schema), infer=True)
+    return ob.t.make_categorical_counts(domain, metric, **asked)
 
 
 @pytest.mark.parametrize("d_in", [1, 2, 3])
@@ -95,22 +89,13 @@ def test_counts_of_random_frames_equal_a_count_in_python(unknown, rows):
 def test_three_columns_of_every_type():
     schema = {"a": pl.Int64, "b": pl.Boolean, "c": pl.Categorical}
     rows = [(7, True, "x"), (7, None, "y"), (8, False, "x"), (None, False, "z")]
-    count = counting(
-        schema=schema,
-        column=("c", "a", "b"),
-        categories={"a": [7, 8], "b": [True, False], "c": ["x", "y"]},
-        nulls={"a": 8, "b": False, "c": "y"},
-        unknown={"a": 7, "c": "y"},
-    )
+    categories = {"a": [7, 8], "b": [True, False], "c": ["x", "y"]}
+    rest = {"nulls": {"a": 8, "b": False, "c": "y"}, "unknown": {"a": 7, "c": "y"}}
+    count = counting(schema=schema, column=("c", "a", "b"), categories=categories, **rest)
     labels = count.output_domain.descriptor.labels
     found = dict(zip(labels, count(frame_of(rows, schema)).tolist(), strict=True))
-    assert {label: number for label, number in found.items() if number} == {
-        ("x", 7, True): 1,
-        ("y", 7, False): 1,
-        ("x", 8, False): 1,
-        ("y", 8, False): 1,
-    }
-    assert len(labels) == 8
+    each = [("x", 7, True), ("y", 7, False), ("x", 8, False), ("y", 8, False)]
+    assert found == dict.fromkeys(product("xy", (7, 8), (True, False)), 0) | dict.fromkeys(each, 1)
 
 
 def test_one_label_is_for_every_column_and_a_list_of_one_column_is_a_table():
@@ -123,21 +108,15 @@ def test_one_label_is_for_every_column_and_a_list_of_one_column_is_a_table():
 
 
 def test_the_space_is_told_from_others_by_its_columns_and_cells():
-    names = {
-        repr(count.output_domain)
-        for count in (
-            counting(),
-            counting(cells=CELLS, unknown=in_a_cell(CELLS[0])),
-            counting(cells=CELLS[::-1], unknown=in_a_cell(CELLS[0])),
-            counting(schema={"vote": pl.String, "region": REGION}, column=["vote", "region"]),
-            counting(
-                schema={"area": REGION, "vote": pl.String},
-                column=["area", "vote"],
-                nulls={"area": "nowhere", "vote": "no"},
-            ),
-        )
-    }
-    assert len(names) == 5
+    area = {"schema": {"area": REGION, "vote": pl.String}, "column": ["area", "vote"]}
+    every = (
+        counting(),
+        counting(cells=CELLS, unknown=in_a_cell(CELLS[0])),
+        counting(cells=CELLS[::-1], unknown=in_a_cell(CELLS[0])),
+        counting(schema={"vote": pl.String, "region": REGION}, column=["vote", "region"]),
+        counting(**area, nulls={"area": "nowhere", "vote": "no"}),
+    )
+    assert len({repr(count.output_domain) for count in every}) == 5
 
 
 # --- stability and privacy against every neighbour of small frames
@@ -187,6 +166,11 @@ def test_the_map_holds_for_all_neighbours_and_is_tight(table, relation, d_in):
     assert largest_distance(twice, relation, d_in) > count.map(d_in)
 
 
+#: One with each distance; the others are slow.
+LARGE = [("some cells", 2), ("some cells and a new one", 1)]
+LARGE += slow([("some cells", 1), ("some cells and a new one", 2)])
+
+
 def knorm_losses(first, second, scale, reach=4):
     """The log-ratios of the probabilities of every draw up to a distance, for K-norm noise."""
     k = len(first)
@@ -195,33 +179,23 @@ def knorm_losses(first, second, scale, reach=4):
     return (norms[1] - norms[0]) / scale
 
 
-@pytest.mark.parametrize(
-    ("table", "d_in"),
-    [
-        ("some cells", 2),
-        ("some cells and a new one", 1),
-        pytest.param("some cells", 1, marks=pytest.mark.slow),
-        pytest.param("some cells and a new one", 2, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("table", "d_in"), LARGE)
 def test_the_loss_of_a_table_holds_for_all_neighbours_and_is_tight(table, d_in):
     count = counting(CHANGE_ONE, size=2, **TABLES[table])
-    measurement = (
-        count
-        >> ob.t.then_dirichlet_multinomial(prior=1.0)
-        >> ob.m.then_knorm_parameters(dp.max_divergence(), SCALE)
-    )
+    posterior = count >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    measurement = posterior >> ob.m.then_knorm_parameters(dp.max_divergence(), SCALE)
     cells = {row: tuple(counting(**TABLES[table])(frame_of([row])).tolist()) for row in VALUES}
     pairs = {
         tuple(tuple(np.sum([cells[row] for row in rows], axis=0).tolist()) for rows in pair)
         for pair in neighbours(VALUES, 2, "change-one", d_in)
     }
-    reach = 3
-    worst = max(knorm_losses(np.array(a), np.array(b), SCALE, reach).max() for a, b in pairs)
+
+    def worst_at(scale):
+        return max(knorm_losses(np.array(a), np.array(b), scale, 3).max() for a, b in pairs)
+
     claimed = measurement.map(d_in)
-    assert worst == pytest.approx(claimed, rel=1e-9) == d_in / SCALE
-    less = max(knorm_losses(np.array(a), np.array(b), 0.9 * SCALE, reach).max() for a, b in pairs)
-    assert less > claimed * 1.1, "too little noise is noticed"
+    assert worst_at(SCALE) == pytest.approx(claimed, rel=1e-9) == d_in / SCALE
+    assert worst_at(0.9 * SCALE) > claimed * 1.1, "too little noise is noticed"
 
 
 # --- Contexts
@@ -243,14 +217,8 @@ def test_a_table_in_a_context(unit):
     assert released.axes == ("region", "vote")
     assert dict(zip(released.categories, released.counts, strict=True)) == dict(expected)
     assert len(whole.current_privacy_loss()) == 1
-    some = ob.posterior(
-        whole.query(),
-        COLUMNS,
-        categories=VOTES,
-        size=size,
-        **POLICY | {"unknown": in_a_cell(("-", "-"))},
-        cells=CELLS,
-    ).release()
+    asked = {"categories": VOTES, **POLICY, "unknown": in_a_cell(("-", "-")), "cells": CELLS}
+    some = ob.posterior(whole.query(), COLUMNS, size=size, **asked).release()
     expected = Counter(cell_of(row, CELLS, ("-", "-")) for row in ROWS)
     assert dict(zip(some.categories, some.counts, strict=True)) == dict(expected)
     assert some.guarantee.relation == ("add/remove" if size is None else "change-one")
@@ -260,22 +228,17 @@ def test_a_table_in_every_group_and_groups_of_several_columns():
     schema = {**SCHEMA, "sex": pl.String}
     rows = [(region, vote, sex) for region, vote in VALUES for sex in ("f", "m", None)]
     whole = plain_context(frame_of(rows, schema), loss={"epsilon": 800.0}, parts=2)
-    tables = ob.posterior(
-        whole.query(), COLUMNS, by="sex", categories={**VOTES, "sex": ["m", None]}, **POLICY
-    ).release()
+    labels = {**VOTES, "sex": ["m", None]}
+    tables = ob.posterior(whole.query(), COLUMNS, by="sex", categories=labels, **POLICY).release()
     expected = Counter(map(cell_of, VALUES))
     for group in ("m", None):
         assert tables[group].axes == ("region", "vote")
         found = dict(zip(tables[group].categories, tables[group].counts, strict=True))
         assert found == dict(expected)
     keys = [("north", "f"), (None, None)]
-    groups = ob.posterior(
-        whole.query().group_by("region", "sex"),
-        "vote",
-        categories={"vote": ["yes", "no"], ("region", "sex"): keys},
-        nulls="no",
-        unknown="no",
-    ).release()
+    labels = {"vote": ["yes", "no"], ("region", "sex"): keys}
+    query = whole.query().group_by("region", "sex")
+    groups = ob.posterior(query, "vote", categories=labels, nulls="no", unknown="no").release()
     assert groups.groups == tuple(keys)
     assert groups.counts == ((1, 3), (1, 3))
 
@@ -312,13 +275,6 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
 def test_what_does_not_fit_is_refused(arguments, error, match):
     with pytest.raises(error, match=match):
         counting(**arguments)
-
-
-def test_one_cell_and_another_for_all_else_suffice():
-    assert counting(cells=CELLS[:1], unknown=("a", "b")).output_domain.descriptor.categories == (
-        CELLS[0],
-        ("a", "b"),
-    )
 
 
 def test_a_cell_for_all_others_that_reads_like_another_is_refused():
@@ -360,30 +316,20 @@ def test_everything_else_is_left_out_where_the_number_of_records_is_private():
 
 
 def test_a_cell_of_a_label_that_python_takes_for_equal_is_refused():
+    of = {"categories": {"vote": [1, 2]}, "nulls": {"region": "north", "vote": 2}}
+    unknown = {"vote": 2, ("region", "vote"): ("north", 1)}
     with pytest.raises(ValueError, match="not a label of its"):
-        counting(
-            schema={"region": REGION, "vote": pl.Int64},
-            categories={"vote": [1, 2]},
-            nulls={"region": "north", "vote": 2},
-            unknown={"vote": 2, ("region", "vote"): ("north", 1)},
-            cells=[("north", True)],
-        )
+        counting(schema=SCHEMA | {"vote": pl.Int64}, **of, unknown=unknown, cells=[("north", True)])
 
 
 def test_a_table_that_is_too_large_is_refused():
     schema = {name: pl.Enum([str(i) for i in range(1 << 12)]) for name in ("a", "b")}
     assert math.prod([1 << 12] * 2) > LARGEST_TABLE
+    of = {"schema": schema, "column": ["a", "b"], "categories": None, "nulls": "0"}
     with pytest.raises(ValueError, match=r"would be 16777216 categories or cells, .*at most"):
-        counting(
-            schema=schema,
-            column=["a", "b"],
-            categories=None,
-            nulls="0",
-            unknown=("0", "1"),
-            cells=[("0", "0")],
-        )
+        counting(**of, unknown=("0", "1"), cells=[("0", "0")])
     with pytest.raises(ValueError, match="cells: would be 16777216"):
-        counting(schema=schema, column=["a", "b"], categories=None, nulls="0", unknown=None)
+        counting(**of, unknown=None)
     with pytest.raises(ValueError, match="must be at most 5000000"):  # as docs/groups.md says
         check_combinations("column", ["a", "b"], [1 << 12, 1 << 11])
     check_combinations("column", ["a"], [LARGEST_TABLE])
@@ -417,12 +363,7 @@ def test_groups_of_a_table_that_are_too_many_are_refused():
 )
 def test_combinations_that_do_not_fit_their_columns_are_refused(combinations, error, match):
     domain = dp.domain_of(frame_of([], {**SCHEMA, "home": REGION}), infer=True)
+    categories = None if combinations is None else {tuple(COLUMNS): combinations}
+    asked = {"by": COLUMNS, "column": "home", "nulls": "north"}
     with pytest.raises(error, match=match):
-        ob.t.make_grouped_counts(
-            domain,
-            SYMMETRIC,
-            by=COLUMNS,
-            categories=None if combinations is None else {tuple(COLUMNS): combinations},
-            column="home",
-            nulls="north",
-        )
+        ob.t.make_grouped_counts(domain, SYMMETRIC, categories=categories, **asked)

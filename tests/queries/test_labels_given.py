@@ -99,37 +99,7 @@ def test_labels_of_another_type_say_what_to_write(column: str, labels: Any, advi
         ob.posterior(query(FRAME), column, categories=labels, **REST)
 
 
-# --- the label of nulls
-@pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(["yes", "no", "NA", "z"])])
-def test_what_reads_like_the_label_of_nulls_is_counted_there(kind: Any) -> None:
-    frame = pl.DataFrame({"vote": pl.Series(["yes", "NA", "NA", None, "z"], dtype=kind)})
-    asked = ob.posterior(query(frame), "vote", categories=["yes", "no"], nulls="NA", unknown="else")
-    assert asked.summarize()["nulls"].to_list() == ["'NA', with what reads so"]
-    release = asked.release()
-    assert dict(zip(release.categories, release.counts, strict=True)) == {
-        "yes": 1,
-        "no": 0,
-        "NA": 3,
-        "else": 1,
-    }
-
-
-def test_a_number_that_is_the_label_of_nulls_is_counted_there() -> None:
-    frame = pl.DataFrame({"code": [1, 2, -99, None, 5]})
-    asked = ob.posterior(query(frame), "code", categories=[1, 2], nulls=-99, unknown="else")
-    assert asked.release().counts == (1, 1, 2, 1)
-
-
 def test_a_label_of_another_type_is_none_of_the_values() -> None:
     asked = ob.posterior(query(FRAME), "code", categories=[1, 2], nulls="7", unknown="else")
     assert asked.summarize()["nulls"].to_list() == ["'7'"]
     assert asked.release().counts == (2, 1, 0, 1)
-
-
-def test_in_a_joint_table_and_where_others_are_left_out() -> None:
-    frame = pl.DataFrame({"vote": ["yes", "NA", None, "z"], "code": [1, 1, 2, 1]})
-    labels = {"vote": ["yes", "no"], "code": [1, 2]}
-    rest = {"nulls": {"vote": "NA", "code": ob.DROP}, "unknown": ob.DROP}
-    release = ob.posterior(query(frame), ["vote", "code"], categories=labels, **rest).release()
-    counts = dict(zip(release.categories, release.counts, strict=True))
-    assert (counts["NA", 1], counts["NA", 2], sum(counts.values())) == (1, 1, 3)

@@ -34,12 +34,8 @@ LOSSES = [
 def records(size=1500, seed=0):
     rng = np.random.default_rng(seed)
     county = rng.choice(COUNTIES, size, p=rng.dirichlet(np.ones(len(COUNTIES))))
-    return pl.DataFrame(
-        {
-            "county": pl.Series(county, dtype=pl.Enum(COUNTIES)),
-            "state": pl.Series([STATE_OF[one] for one in county], dtype=pl.Enum(list(STATES))),
-        }
-    )
+    schema = {"county": pl.Enum(COUNTIES), "state": pl.Enum(list(STATES))}
+    return pl.DataFrame({"county": county, "state": [STATE_OF[one] for one in county]}, schema)
 
 
 def context(frame, unit=None, loss=None):
@@ -48,33 +44,23 @@ def context(frame, unit=None, loss=None):
 
 def nested(**arguments):
     county = {"column": "county", "nulls": "a1", **arguments}
-    return {
-        "state": {**county, "merge": STATES},
-        "county": county,
-        "half": {**county, "merge": HALVES},
-    }
+    half = {**county, "merge": HALVES}
+    return {"state": {**county, "merge": STATES}, "county": county, "half": half}
 
 
 SCHEMA = {"one": pl.Enum(["a", "b", "c"]), "two": pl.Enum(["x", "y"])}
 ROWS = list(product(["a", "b", "c", None], ["x", "y"]))
+LEFT = [("a", "x"), ("b", "y"), ("none", "x")]
+RIGHT = [("c", "x"), ("c", "y"), ("a", "y"), ("b", "x"), ("none", "y")]
 MERGES = [
     ("one", {"ab": ["a", "b"], "c": ["c", "none"]}, lambda row: "ab" if row[0] in "ab" else "c"),
     ("one", {1: ["none"], 2: ["c", "b", "a"]}, lambda row: 1 if row[0] == "none" else 2),
     (
         ["one", "two"],
-        {
-            "left": [("a", "x"), ("b", "y"), ("none", "x")],
-            "right": [("c", "x"), ("c", "y"), ("a", "y"), ("b", "x"), ("none", "y")],
-        },
-        lambda row: "left" if row in {("a", "x"), ("b", "y"), ("none", "x")} else "right",
+        {"left": LEFT, "right": RIGHT},
+        lambda row: "left" if row in LEFT else "right",
     ),
 ]
-
-
-def test_cells_may_be_lists_as_json_has_them():
-    column, merge, _ = MERGES[2]
-    lists = {label: list(map(list, cells)) for label, cells in merge.items()}
-    assert np.array_equal(counted(column, lists, ROWS)[0], counted(column, merge, ROWS)[0])
 
 
 def counted(column, merge, rows, size=None):
@@ -114,9 +100,8 @@ def test_neighbours_move_no_more_than_the_map_says(column, merge, of):
     moves = [np.abs(counted(column, merge, [*rows, row])[0] - before).sum() for row in ROWS]
     assert max(moves) == vector.map(1) == 1
     before, vector = counted(column, merge, rows, size=4)
-    moves = [
-        np.abs(counted(column, merge, [row, *rows[1:]], size=4)[0] - before).sum() for row in ROWS
-    ]
+    changed = ([row, *rows[1:]] for row in ROWS)
+    moves = [np.abs(counted(column, merge, of, size=4)[0] - before).sum() for of in changed]
     assert max(moves) == vector.map(1) == 2
 
 
@@ -179,24 +164,13 @@ def test_columns_that_do_not_fit_are_refused():
 
 
 def test_a_coarser_column_nests_in_a_table_of_public_pairs():
-    asked = {
-        "state": {"column": "state", "nulls": "A"},
-        "county": {
-            "column": ["state", "county"],
-            "nulls": {"state": "A", "county": "a1"},
-            "cells": [(STATE_OF[county], county) for county in COUNTIES],
-            "unknown": ("A", "a1"),
-        },
-    }
-    survey = ob.survey(context(records()).query(), asked).release()
-    posterior = survey.posterior
-    cells = posterior["county"].categories
-    sums = [
-        sum(
-            p for (state, _), p in zip(cells, posterior["county"].mean(), strict=True) if state == s
-        )
-        for s in STATES
-    ]
+    cells = [(STATE_OF[county], county) for county in COUNTIES]
+    county = {"column": ["state", "county"], "nulls": {"state": "A", "county": "a1"}}
+    asked = {"state": {"column": "state", "nulls": "A"}}
+    asked["county"] = {**county, "cells": cells, "unknown": ("A", "a1")}
+    posterior = ob.survey(context(records()).query(), asked).release().posterior
+    shares = dict(zip(posterior["county"].categories, posterior["county"].mean(), strict=True))
+    sums = [sum(p for (state, _), p in shares.items() if state == of) for of in STATES]
     assert posterior["state"].mean() == pytest.approx(sums, abs=1e-9)
 
 
@@ -211,12 +185,12 @@ def test_questions_of_other_columns_are_refused_beside_merged_ones():
 
 def test_two_questions_of_a_survey_may_draw_the_same():
     survey = ob.survey(context(records()).query(), nested()).release()
-    twice = replace(
-        survey,
-        names=(*survey.names, "again"),
-        releases=(*survey.releases, survey.releases[0]),
-        columns=(*survey.columns, survey.columns[0]),
+    more = zip(
+        ("names", "releases", "columns"),
+        ("again", survey.releases[0], survey.columns[0]),
+        strict=True,
     )
+    twice = replace(survey, **{name: (*getattr(survey, name), one) for name, one in more})
     wide, narrow = (one.posterior[one.names[0]] for one in (survey, twice))
     assert narrow.counts.std().sum() < wide.counts.std().sum()
 
@@ -277,9 +251,8 @@ def asked(**policies):
 )
 def test_records_that_are_counted_in_one_place_need_no_warning(policies):
     posterior = asked(**policies).release().posterior
-    assert posterior["state"].counts.mean().sum() == pytest.approx(
-        posterior["county"].counts.mean().sum()
-    )
+    fine, coarse = (posterior[of].counts.mean().sum() for of in ("county", "state"))
+    assert coarse == pytest.approx(fine)
 
 
 @pytest.mark.parametrize(

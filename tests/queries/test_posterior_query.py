@@ -17,8 +17,8 @@ import opendp_bayes as ob
 from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries.bound_query import BoundQuery
-from tests.helpers.contexts import plain_context
-from tests.helpers.sweeps import some_of
+from tests.helpers.contexts import checked_context, plain_context
+from tests.helpers.sweeps import slow, some_of
 
 Bound = dp.polars.Bound
 ABC = pl.Enum(["a", "b", "c"])
@@ -39,6 +39,7 @@ def context(unit=None, loss=None, **arguments):
     )
 
 
+BOUNDS = [Bound(per_group=5), Bound(by=["g"], per_group=1, num_groups=3)]
 # the privacy unit, what the plan must do about it, size, and the records that one unit changes, or
 # adds and removes
 UNITS = {
@@ -46,12 +47,7 @@ UNITS = {
     "three changes": ({"changes": 3}, None, SIZE, 3),
     "one contribution": ({"contributions": 1}, None, None, 1),
     "four contributions": ({"contributions": 4}, None, None, 4),
-    "bounds": (
-        {"contributions": [Bound(per_group=5), Bound(by=["g"], per_group=1, num_groups=3)]},
-        None,
-        None,
-        3,
-    ),
+    "bounds": ({"contributions": BOUNDS}, None, None, 3),
     "identifier": ({"contributions": 1, "identifier": "id"}, 2, None, 2),
     "three identifiers": ({"contributions": 3, "identifier": "id"}, 2, None, 6),
     "identifier changed": ({"changes": 1, "identifier": "id"}, 2, None, 4),
@@ -69,13 +65,8 @@ LAPLACE = "laplace_parameters"
 
 def ask(query, unit="one contribution", **arguments):
     _, rows, size, _ = UNITS[unit]
-    return ob.posterior(
-        query if rows is None else query.truncate_per_group(rows),
-        "x",
-        size=size,
-        nulls="none",
-        **arguments,
-    )
+    plan = query if rows is None else query.truncate_per_group(rows)
+    return ob.posterior(plan, "x", size=size, nulls="none", **arguments)
 
 
 def as_tuple(value):
@@ -113,12 +104,13 @@ def test_every_unit_under_every_loss(unit, loss):
     assert released.guarantee.measure == repr(whole.accountant.output_measure)
     assert expressed(released.loss) == spent
     smaller = replace(released.mechanism, scale=released.mechanism.scale * 0.99)
-    prior = np.ones(4)
-    delta = released.delta
-    assert (
-        expressed(loss_of(Setting.of(released.mechanism, size, prior), d_in, delta=delta)) == spent
-    )
-    assert expressed(loss_of(Setting.of(smaller, size, prior), d_in, delta=delta))[0] > budget[0]
+
+    def lost(mechanism):
+        setting = Setting.of(mechanism, size, np.ones(4))
+        return expressed(loss_of(setting, d_in, delta=released.delta))
+
+    assert lost(released.mechanism) == spent
+    assert lost(smaller)[0] > budget[0]
     with pytest.raises(ValueError, match="exceeds the budget"):
         ask(whole.query(), unit, mechanism=smaller).resolve()
     assert released.categories == ("a", "b", "c", "none")
@@ -146,9 +138,8 @@ def test_weights_are_followed():
 @pytest.mark.parametrize(
     ("unit", "loss"),
     [
-        ("one change", "epsilon"),
-        pytest.param("one contribution", "epsilon, delta", marks=pytest.mark.slow),
-        ("one contribution", "rho"),
+        *(("one change", "epsilon"), ("one contribution", "rho")),
+        *slow([("one contribution", "epsilon, delta")]),
     ],
 )
 def test_beside_opendp_s_own_queries(unit, loss):
@@ -165,30 +156,21 @@ def test_beside_opendp_s_own_queries(unit, loss):
 # With epsilon = 400 for one query and at most 8 moves the noise differs from 0 with probability
 # below 1e-20.
 EXACT = {"epsilon": 400.0}
+cast_to_enum = pl.col("s").cast(pl.Enum(["b", "a"]), strict=False)
+filled = pl.col("s").fill_null("b")
+OF_TEXT = {"column": "s", "categories": ["a", "b"], "unknown": "other"}
 PLANS = {
     "none": (lambda q: q, {"column": "x", "nulls": "none"}, (5, 3, 2, 2)),
     "filter": (lambda q: q.filter(pl.col("g") < 3), {"column": "x", "nulls": "none"}, (2, 3, 2, 1)),
     "select": (lambda q: q.select("x"), {"column": "x", "nulls": "none"}, (5, 3, 2, 2)),
-    "cast to Enum": (
-        lambda q: q.with_columns(pl.col("s").cast(pl.Enum(["b", "a"]), strict=False)),
-        {"column": "s", "nulls": "none"},
-        (3, 5, 4),
-    ),
-    "fill nulls": (
-        lambda q: q.with_columns(pl.col("s").fill_null("b")),
-        {"column": "s", "categories": ["a", "b"], "unknown": "other"},
-        (5, 5, 2),
-    ),
+    "cast": (lambda q: q.with_columns(cast_to_enum), {"column": "s", "nulls": "none"}, (3, 5, 4)),
+    "fill nulls": (lambda q: q.with_columns(filled), OF_TEXT, (5, 5, 2)),
     "new column": (
         lambda q: q.with_columns(odd=pl.col("g") > 1),
         {"column": "odd", "categories": [True, False], "nulls": False},
         (8, 4),
     ),
-    "two steps": (
-        lambda q: q.with_columns(pl.col("s").fill_null("b")).filter(pl.col("g") == 1),
-        {"column": "s", "categories": ["a", "b"], "unknown": "other"},
-        (1, 2, 1),
-    ),
+    "two": (lambda q: q.with_columns(filled).filter(pl.col("g") == 1), OF_TEXT, (1, 2, 1)),
 }
 
 
@@ -201,13 +183,7 @@ def test_the_user_s_plan_comes_first(name):
 
 def test_a_public_size_survives_with_columns_but_not_a_filter():
     whole = context({"changes": 1}, EXACT, split_evenly_over=2)
-    kept = ob.posterior(
-        whole.query().with_columns(pl.col("s").fill_null("b")),
-        "s",
-        categories=["a", "b"],
-        unknown="other",
-        size=SIZE,
-    ).release()
+    kept = ob.posterior(whole.query().with_columns(filled), size=SIZE, **OF_TEXT).release()
     assert (kept.counts, kept.guarantee.relation, kept.d_in) == ((5, 5, 2), "change-one", 1)
     filtered = whole.query().filter(pl.col("g") < 3)
     with pytest.raises(ValueError, match=r"size=12: .*records is private.*a filter"):
@@ -230,10 +206,8 @@ def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_i
         ask(whole.query(epsilon=0.5)).release()
     assert whole.current_privacy_loss() == 0.75
     assert ask(whole.query(epsilon=0.125)).release().epsilon <= 0.125
-    assert whole.query(epsilon=0.0625).select(dp.len(signed=True)).release().collect().shape == (
-        1,
-        1,
-    )
+    number = whole.query(epsilon=0.0625).select(dp.len(signed=True)).release()
+    assert number.collect().shape == (1, 1)
     assert whole.remaining_privacy_loss() == pytest.approx(0.0625)
     ask(whole.query(epsilon=whole.remaining_privacy_loss())).release()
     with pytest.raises(ValueError, match="left of the Context's budget"):
@@ -252,17 +226,12 @@ def test_a_filter_that_is_asked_too_much_refuses_everything_after():
 def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anything():
     whole = plain_context(pl.concat([DATA] * 20), {"changes": 1})
     before = whole.remaining_privacy_loss()
-    query = ob.posterior(
-        whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="hellinger_exponential"
-    )
-    with pytest.raises(
-        ValueError, match=r"size=240 and 4 categories .* KNormParameters\(scale=1\)"
-    ):
+    asked = {"column": "x", "size": 20 * SIZE, "nulls": "none"}
+    query = ob.posterior(whole.query(), mechanism="hellinger_exponential", **asked)
+    with pytest.raises(ValueError, match=r"size=240 and 4 cat.* KNormParameters\(scale=1\)"):
         query.release()
     assert whole.remaining_privacy_loss() == before
-    ob.posterior(
-        whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="knorm_parameters"
-    ).release()
+    ob.posterior(whole.query(), mechanism="knorm_parameters", **asked).release()
 
 
 @pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 6))
@@ -275,10 +244,11 @@ def test_a_filter_exactly_exhausted(unit, loss):
     left = whole.remaining_privacy_loss()
     rest = dict(zip(arguments, as_tuple(left), strict=True))
     ask(whole.query(**rest), unit, mechanism=LAPLACE).release()
-    assert as_tuple(whole.remaining_privacy_loss())[0] == pytest.approx(
-        0, abs=1e-5 if loss == "epsilon, delta" else 1e-8
+    assert (
+        0
+        <= as_tuple(whole.remaining_privacy_loss())[0]
+        <= (1e-5 if loss == "epsilon, delta" else 1e-8)
     )
-    assert as_tuple(whole.remaining_privacy_loss())[0] >= 0
     with pytest.raises(ValueError, match="left of the Context's budget"):
         ask(whole.query(**half), unit, mechanism=LAPLACE).release()
 
@@ -306,11 +276,6 @@ def test_an_unlimited_context_counts_what_is_spent():
     whole = context(loss={"epsilon": math.inf})
     losses = [ask(whole.query(epsilon=epsilon)).release().epsilon for epsilon in (0.25, 0.5, 2.0)]
     assert whole.current_privacy_loss() == pytest.approx(sum(losses))
-
-
-def test_a_query_without_a_budget_is_refused():
-    with pytest.raises(ValueError, match=r"no budget of its own; .*context\.query\(epsilon=0\.5\)"):
-        ask(context().query()).release()
 
 
 @pytest.mark.parametrize("epsilon", [math.inf, 1e300])
@@ -398,21 +363,14 @@ def test_mechanisms_by_name_have_the_smallest_scale_that_fits(name, loss):
     arguments, expressed = LOSSES[loss]
     whole = context({"changes": 1}, arguments, split_evenly_over=1)
     budget = as_tuple(whole.remaining_privacy_loss()[0])
-    query = ask(
-        whole.query(),
-        "one change",
-        mechanism=name.split()[0],
-        prior=[1.0, 0.5, 2.0, 1.0],
-        **NAMED[name],
-    )
-    released = query.release()
+    named = {"mechanism": name.split()[0], "prior": [1.0, 0.5, 2.0, 1.0], **NAMED[name]}
+    released = ask(whole.query(), "one change", **named).release()
     mechanism, delta = released.mechanism, released.delta
     for option, value in NAMED[name].items():
         assert getattr(mechanism, option) == value
-    prior = [1.0, 0.5, 2.0, 1.0]
 
     def losses(scale):
-        setting = Setting.of(replace(mechanism, scale=scale), SIZE, prior)
+        setting = Setting.of(replace(mechanism, scale=scale), SIZE, named["prior"])
         return expressed(loss_of(setting, 1, delta=delta))
 
     assert all(a <= b for a, b in zip(losses(mechanism.scale), budget, strict=True))
@@ -422,17 +380,15 @@ def test_mechanisms_by_name_have_the_smallest_scale_that_fits(name, loss):
 def test_the_beta_variant_spends_delta():
     whole = context({"changes": 1}, {"epsilon": 1.0, "delta": 1e-6}, split_evenly_over=1)
     budget = whole.remaining_privacy_loss()[0]
-    released = ask(
-        whole.query(), "one change", mechanism="smooth_hellinger_exponential", beta=0.01
-    ).release()
+    named = {"mechanism": "smooth_hellinger_exponential", "beta": 0.01}
+    released = ask(whole.query(), "one change", **named).release()
     assert released.epsilon <= budget[0]
     assert released.delta <= budget[1]
 
 
 def test_auto_is_discrete_laplace_for_a_private_number_of_rows_and_knorm_for_a_public_one():
-    assert ask(context(split_evenly_over=1).query()).release().mechanism == ob.LaplaceParameters(
-        1.0, "discrete", "private"
-    )
+    private = ask(context(split_evenly_over=1).query()).release().mechanism
+    assert private == ob.LaplaceParameters(1.0, "discrete", "private")
     changed = context({"changes": 1}, split_evenly_over=1)
     assert ask(changed.query(), "one change").release().mechanism == ob.KNormParameters(1.0)
 
@@ -445,9 +401,8 @@ def test_auto_depends_on_public_things_only(size, epsilon, kind):
     """An exponential mechanism where the noise is larger than the counts."""
     found = []
     for yes in (0, size // 2, size):
-        frame = pl.LazyFrame(
-            {"x": ["yes"] * yes + ["no"] * (size - yes)}, schema={"x": pl.Enum(["yes", "no"])}
-        )
+        values = ["yes"] * yes + ["no"] * (size - yes)
+        frame = pl.LazyFrame({"x": values}, schema={"x": pl.Enum(["yes", "no"])})
         whole = plain_context(frame, {"changes": 1}, {"epsilon": epsilon})
         found.append(ob.posterior(whole.query(), "x", size=size, nulls="no").release().mechanism)
     assert type(found[0]) is kind
@@ -460,42 +415,27 @@ def test_mechanisms_by_value_are_used_as_they_are():
     released = ask(whole.query(), mechanism=generous).release()
     assert released.mechanism == generous
     assert released.epsilon == 0.125
-    with pytest.raises(
-        ValueError,
-        match=r"mechanism=LaplaceParameters\(scale=1\.9.*loss 0\.5\d* .* the query, 0\.5\.",
-    ):
-        ask(whole.query(), mechanism=ob.LaplaceParameters(1.9, total="private")).release()
+    less = ob.LaplaceParameters(1.9, total="private")
+    with pytest.raises(ValueError, match=r"=LaplaceParameters\(scale=1\.9.*loss 0\.5\d* .* 0\.5\."):
+        ask(whole.query(), mechanism=less).release()
     assert whole.remaining_privacy_loss() == [0.5]
     ask(whole.query(), mechanism=ob.LaplaceParameters(2.0, total="private")).release()
 
 
 POSITIVE = "every entry must be greater than 0"
+EXPONENTIAL = ob.mechanisms.HellingerExponential(1.0)
+BY_NAME = {"mechanism": EXPONENTIAL.name}
 REFUSED = [
+    ({"column": pl.col("x")}, TypeError, r"column=.*: .*name of a column"),
     ({"mechanism": ob.LaplaceParameters}, TypeError, "mechanism=.*must be 'auto', the name"),
     ({"mechanism": 3}, TypeError, "mechanism=3: must be 'auto', the name"),
     ({"mechanism": "gaussian"}, ValueError, "='gaussian': is not .*; available: .*hellinger_exp"),
-    (
-        {"mechanism": ob.mechanisms.HellingerExponential(1.0), "gamma": 1.0},
-        TypeError,
-        "gamma: cannot be added to a mechanism value",
-    ),
+    ({"mechanism": EXPONENTIAL, "gamma": 1.0}, TypeError, "gamma: cannot be added to a mechanism"),
     ({"gamma": 1.0}, TypeError, "gamma=1.0: .* nor an option of mechanism='auto'; .* name the"),
-    (
-        {"mechanism": "hellinger_exponential", "noise": "floored"},
-        TypeError,
-        "noise='floored': .* option of mechanism='hellinger_exponential'; its options are sensiti",
-    ),
-    ({"mechanism": "hellinger_exponential", "scale": 2.0}, TypeError, "scale"),
-    (
-        {"mechanism": "smooth_hellinger_exponential", "gamma": -1.0},
-        ValueError,
-        "gamma=-1.0: must be finite and greater than 0",
-    ),
-    (
-        {"mechanism": "hellinger_exponential", "sensitivity": "local", "size": 150},
-        ValueError,
-        "its privacy loss exceeds what is asked for at every scale",
-    ),
+    (BY_NAME | {"noise": "floored"}, TypeError, "noise='floored': .* option .*options are sensiti"),
+    (BY_NAME | {"scale": 2.0}, TypeError, "scale"),
+    ({"mechanism": f"smooth_{EXPONENTIAL.name}", "gamma": -1.0}, ValueError, "gamma=-1.0: must be"),
+    (BY_NAME | {"sensitivity": "local", "size": 150}, ValueError, "loss exceeds .* at every scale"),
     ({"prior": [1.0, 1.0]}, ValueError, r"prior=\[1.0, 1.0\]: has shape \(2,\); must have 4 e"),
     ({"prior": 0}, ValueError, f"prior=0: {POSITIVE}"),
     ({"prior": math.nan}, ValueError, f"prior=nan: {POSITIVE}"),
@@ -515,7 +455,7 @@ REFUSED = [
 def test_what_does_not_fit_is_refused_and_spends_nothing(arguments, kind, message):
     whole = context({"changes": 1}, split_evenly_over=1)
     query = whole.query()
-    if arguments.get("column") == "f":
+    if arguments.get("prior") is None:
         query = query.with_columns(f=pl.col("g").cast(pl.Float64))
     with pytest.raises(kind, match=message):
         ob.posterior(query, **{"column": "x", "size": SIZE, "nulls": "none", **arguments}).release()
@@ -524,11 +464,7 @@ def test_what_does_not_fit_is_refused_and_spends_nothing(arguments, kind, messag
 
 
 def test_mechanisms_that_need_a_public_size():
-    for mechanism in (
-        "hellinger_exponential",
-        "smooth_hellinger_exponential",
-        ob.mechanisms.HellingerExponential(9.0),
-    ):
+    for mechanism in (EXPONENTIAL, EXPONENTIAL.name, f"smooth_{EXPONENTIAL.name}"):
         with pytest.raises(ValueError, match="records must be public"):
             ask(context(split_evenly_over=1).query(), mechanism=mechanism)
     with pytest.raises(ValueError, match=r"total='remainder': .*public number"):
@@ -544,18 +480,16 @@ def test_a_wrong_size_is_found_when_counting():
 
 
 # --- privacy units that are refused
+ONE_EACH = [Bound(per_group=1)]
 UNITS_REFUSED = {
     "insert-delete": ({"contributions": 1, "ordered": True}, "InsertDeleteDistance"),
     "Hamming": ({"changes": 1, "ordered": True}, "InsertDeleteDistance|HammingDistance"),
     "local": ({"local": True}, "DiscreteDistance"),
-    "bounds, ordered": (
-        {"contributions": [Bound(per_group=1)], "ordered": True},
-        "InsertDeleteDistance",
-    ),
+    "bounds, ordered": ({"contributions": ONE_EACH, "ordered": True}, "InsertDeleteDistance"),
     "identifier": ({"contributions": 1, "identifier": "id"}, r"^query: .*\(3\)`.* SymmetricId"),
     "identifier changed": ({"changes": 1, "identifier": "id"}, r"^query: .*\(3\)`.* ChangeOneId"),
     "identifier with bounds": (
-        {"contributions": [Bound(per_group=1)], "identifier": "id"},
+        {"contributions": ONE_EACH, "identifier": "id"},
         r"^query: with an identifier .*\.query\(\)\.truncate_per_group\(3\)`.* FrameDistance",
     ),
 }
@@ -627,11 +561,8 @@ def test_bounds_that_prove_nothing():
 
 def test_one_contribution_to_a_frame_of_public_length_counts_as_one_change():
     """No two frames of one length differ by a record; no release without noise is meant."""
-    whole = context(
-        {"contributions": 1},
-        split_evenly_over=1,
-        margins=[dp.polars.Margin(by=[], invariant="lengths")],
-    )
+    margins = [dp.polars.Margin(by=[], invariant="lengths")]
+    whole = context({"contributions": 1}, split_evenly_over=1, margins=margins)
     released = ob.posterior(whole.query(), "x", nulls="none", size=SIZE).release()
     assert (released.d_in, released.epsilon, released.mechanism.scale) == (1, 1.0, 1.0)
 
@@ -648,33 +579,16 @@ def test_resolve_gives_a_measurement_that_works_on_its_own():
     assert whole.remaining_privacy_loss() == [1.0]
 
 
-def test_the_prior_is_one_for_every_category_unless_given():
-    assert ask(context(split_evenly_over=1).query()).resolve()(DATA).prior == (1.0,) * 4
-
-
-UNPAID = {
-    "privacy_unit": dp.unit_of(contributions=1),
-    "privacy_loss": dp.loss_of(epsilon=1.0),
-    "split_evenly_over": 1,
-}
-
-
 def test_only_queries_on_frames_are_taken():
     numbers = plain_context([1, 2], domain=dp.vector_domain(dp.atom_domain(T=int)))
     for query, name in (
         (numbers.query(), "Query"),
         (DATA, "LazyFrame"),
         (numbers, "a Context itself"),
-        (ob.context(DATA, **UNPAID), "a Context itself"),
+        (checked_context(DATA), "a Context itself"),
         (None, "NoneType"),
     ):
-        with pytest.raises(
-            TypeError,
-            match=(
-                r"query: must be a query on a polars frame, as `context\.query\(\)` gives, not"
-                rf" {name}"
-            ),
-        ):
+        with pytest.raises(TypeError, match=f"query: must be a query on a polars frame, .* {name}"):
             ob.posterior(query, "x")
 
 
@@ -686,24 +600,18 @@ def test_data_of_one_s_own_cannot_be_passed_to_release():
 def test_a_release_can_be_processed_further_inside_the_context():
     whole = context(split_evenly_over=1)
     query = ask(whole.query())
-    measurement = query.resolve() >> dp.new_function(
-        lambda released: released.to_json(), TO="String"
-    )
+    to_json = dp.new_function(lambda released: released.to_json(), TO="String")
+    measurement = query.resolve() >> to_json
     assert ob.Release.from_json(whole(measurement)).categories == ("a", "b", "c", "none")
     assert whole.remaining_privacy_loss() == []
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -0.5])
 def test_a_query_without_a_positive_budget_is_refused(epsilon):
+    with pytest.raises(ValueError, match=r"no budget of its own; .*context\.query\(epsilon=0\.5\)"):
+        ask(context().query()).release()
     with pytest.raises(ValueError, match=r"a budget of .*greater than 0"):
-        ob.posterior(
-            context({"contributions": 1}).query(epsilon=epsilon), "x", nulls="none"
-        ).resolve()
-
-
-def test_a_column_must_be_named():
-    with pytest.raises(TypeError, match=r"column=.*: .*name of a column"):
-        ob.posterior(context({"contributions": 1}).query(epsilon=1.0), pl.col("x"), nulls="none")
+        ask(context().query(epsilon=epsilon)).resolve()
 
 
 @pytest.mark.parametrize("ask", [ob.posterior, ob.survey])

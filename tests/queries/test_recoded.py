@@ -42,14 +42,9 @@ def counts(release: Any) -> dict[Any, int]:
 @pytest.mark.parametrize("region", [pl.String, pl.Categorical])
 def test_values_are_counted_under_another_label(size, contributions, region) -> None:
     frame = FRAME.with_columns(pl.col("region").cast(region))
-    made = ob.posterior(
-        query(frame, size=size, contributions=contributions),
-        "region",
-        categories=["south", "north"],
-        recode=REGION,
-        size=size,
-        **REST,
-    ).release()
+    asked = query(frame, size=size, contributions=contributions)
+    labels = {"categories": ["south", "north"], "recode": REGION, **REST}
+    made = ob.posterior(asked, "region", size=size, **labels).release()
     assert counts(made) == {"south": 1, "north": 4, "none": 2, "other": 1}
 
 
@@ -68,18 +63,6 @@ def test_values_of_an_enum_are_covered_by_labels_and_recoded_ones() -> None:
     assert counts(made.release()) == {"north": 4, "south": 2, "none": 2}
     with pytest.raises(ValueError, match="unknown=None"):
         ob.posterior(query(frame), "region", recode=REGION, **policy)
-
-
-def test_what_is_left_out_stays_so_beside_recoded_values() -> None:
-    made = ob.posterior(
-        query(FRAME),
-        "region",
-        categories=["north", "south"],
-        recode={"Nord": "north"},
-        nulls=ob.DROP,
-        unknown=ob.DROP,
-    )
-    assert counts(made.release()) == {"north": 3, "south": 1}
 
 
 @pytest.mark.parametrize("joint", [False, True])
@@ -110,19 +93,6 @@ def test_columns_of_tables_and_groups_are_recoded_by_name(joint) -> None:
             on, code = label if joint else (None, label)
             found = rows.filter(pl.col("code") == str(code))
             assert number == len(found if on is None else found.filter(pl.col("on") == on)), label
-
-
-def test_constructors_and_surveys_recode_in_the_same_way() -> None:
-    dp.enable_features("contrib", "honest-but-curious")
-    policy = {"categories": ["north", "south"], "recode": REGION, **REST}
-    space = (
-        dp.lazyframe_domain([dp.series_domain("region", dp.option_domain(dp.atom_domain(T=str)))]),
-        dp.symmetric_distance(),
-    )
-    made = ob.t.make_categorical_counts(*space, column="region", **policy)
-    assert made(FRAME.select("region").lazy()).tolist() == [4, 1, 2, 1]
-    answers = ob.survey(query(FRAME), {"one": {"column": "region", **policy}}).release()
-    assert answers["one"].counts == (4, 1, 2, 1)
 
 
 VALUES = ["a", "b", "A", "B", "x", None]
@@ -179,12 +149,7 @@ def test_values_that_an_enum_has_not_are_refused() -> None:
 
 
 def test_columns_of_listed_groups_have_no_values_to_recode() -> None:
+    by = ["region", "code"]
+    labels = {"categories": {tuple(by): [("north", 1)]}, "recode": {"region": {"Nord": "north"}}}
     with pytest.raises(ValueError, match=r"recode\['region'\]="):
-        ob.posterior(
-            query(FRAME),
-            "on",
-            by=["region", "code"],
-            categories={("region", "code"): [("north", 1)]},
-            recode={"region": {"Nord": "north"}},
-            nulls=False,
-        )
+        ob.posterior(query(FRAME), "on", by=by, nulls=False, **labels)

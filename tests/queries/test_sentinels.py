@@ -18,6 +18,7 @@ from tests.helpers.kinds import kinds_in
 
 SCHEMA = {"vote": pl.String, "town": pl.Boolean}
 VOTES = ("a", "b", "zz", None)
+GROUPS = {"vote": ["a", "b"], "town": [True]}
 QUESTIONS = {
     "one column": Question.of("vote", categories=["a", "b"], nulls=ob.DROP, unknown=ob.DROP),
     "nulls": Question.of("vote", categories=["a", "b"], nulls=ob.DROP, unknown="b"),
@@ -25,13 +26,7 @@ QUESTIONS = {
     "table": Question.of(
         ["vote", "town"], categories={"vote": ["a", "b"]}, nulls=ob.DROP, unknown=ob.DROP
     ),
-    "groups": Question.of(
-        "vote",
-        categories={"vote": ["a", "b"], "town": [True]},
-        nulls=ob.DROP,
-        unknown=ob.DROP,
-        by="town",
-    ),
+    "groups": Question.of("vote", categories=GROUPS, nulls=ob.DROP, unknown=ob.DROP, by="town"),
 }
 
 
@@ -57,38 +52,11 @@ def test_a_record_more_moves_one_count_by_one_or_none(name: str) -> None:
     assert moved == {0, 1}
 
 
-def test_what_is_left_is_counted_as_a_filter_leaves_it() -> None:
-    rows = list(product(VOTES, (True, False, None))) * 2
-    assert counts(QUESTIONS["one column"], rows).tolist() == [6, 6]
-    assert counts(QUESTIONS["nulls"], rows).tolist() == [6, 12]
-    assert counts(QUESTIONS["others"], rows).tolist() == [6, 6, 6]
-    assert counts(QUESTIONS["table"], rows).tolist() == [2, 2, 2, 2]
-    assert counts(QUESTIONS["groups"], rows).tolist() == [2, 2]
-
-
 def context(**unit: int) -> dp.Context:
     rows = list(product(VOTES, (True, False))) * 5
     return plain_context(
         pl.DataFrame(rows, schema=SCHEMA, orient="row").lazy(), unit, {"epsilon": 1000.0}
     )
-
-
-def test_a_release_without_them() -> None:
-    # Noise of scale 1e-3 differs from 0 with probability below e^-999.
-    query = context(contributions=1).query()
-    release = ob.posterior(
-        query, "vote", categories=["a", "b"], nulls=ob.DROP, unknown=ob.DROP
-    ).release()
-    assert (release.categories, release.counts) == (("a", "b"), (10, 10))
-    assert (release.guarantee.relation, release.d_in) == ("add/remove", 1)
-    groups = ob.posterior(
-        context(contributions=1).query(),
-        "town",
-        by="vote",
-        categories={"vote": ["a"]},
-        nulls=ob.DROP,
-    ).release()
-    assert (groups.categories, groups.counts) == ((True, False), ((5, 5),))
 
 
 def test_no_name_of_a_category_is_taken() -> None:
