@@ -1,12 +1,13 @@
-"""Differences of independent mixtures of Betas, by Simpson's rule in logits: how far apart two
-probabilities are.
+"""Differences of independent mixtures of Betas, how far apart two probabilities are: cumulative
+probabilities of both are tabulated at logits, and one is summed over the other.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
@@ -16,9 +17,11 @@ from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Points of a table. They lie around places where the density of a component has fallen so far.
-_POINTS, _FALLEN = 192, np.array([0.1, 0.3, 0.7, 1.5, 3.0, 5.0, 8.0, 13.0, 21.0])
+_POINTS, _FALLEN = 128, np.array([0.3, 1.5, 5.0, 10.0, 21.0])
 #: Components of less weight have no points of their own.
 _LEAST = 1e-12
+#: Densities of components that are computed at once; and below every one that matters.
+_BLOCK, _TINY = 1 << 15, 1e-300
 #: How close a quantile is in probability.
 _TOLERANCE = 1e-9
 #: Differences nearer to each other are one.
@@ -29,9 +32,9 @@ _ROUNDING = 2e-15
 class BetaDifferences:
     """`m` laws of `X_i - Y_i` of independent probabilities, whose laws are `first` and `second`.
 
-    Cumulative probabilities are sums over the narrower of the two of what the wider one has below,
-    by Simpson's rule in logits: within 1e-3, and within 0.01 at differences that a law that is
-    nearly all at 0 or at 1 makes a step.
+    Cumulative probabilities are sums over parts of the narrower of the two of what the wider one
+    has below: within 1e-3, and within 0.01 at differences that a law that is nearly all at 0 or at
+    1 makes a step.
     """
 
     first: BetaMixtures
@@ -72,105 +75,55 @@ class BetaDifferences:
         return np.maximum(lower - _ROUNDING, -1.0), np.minimum(upper + _ROUNDING, 1.0)
 
     @cached_property
-    def _sides(self) -> tuple[Floats, "_Tables", "_Tables"]:
-        """Sign, narrower and wider side: 1 where the second is narrower."""
-        first, second = _Tables.of(self.first), _Tables.of(self.second)
-        wider = first.spread >= second.spread
-        return (
-            np.where(wider, 1.0, -1.0),
-            second.or_else(first, wider),
-            first.or_else(second, wider),
-        )
+    def _tables(self) -> Any:
+        """Logits, probabilities, cumulative probabilities at these, and densities up to the next,
+        of both, shape `(4, 2, m, points)`.
+        """
+        logits, below = np.stack([_table(law) for law in (self.first, self.second)], axis=1)
+        values = logistic(logits)
+        with np.errstate(all="ignore"):
+            density = np.diff(below, append=1.0) / np.diff(values, append=2.0)
+        return logits, values, below, density
+
+    @cached_property
+    def _narrower(self) -> Integers:
+        """Which of both is the narrower one, 0 or 1, shape `(m,)`."""
+        return (self.first.std() >= self.second.std()).astype(np.int64)
 
     def _cdf(self, values: Floats, laws: Integers) -> tuple[Floats, Floats]:
         """At one value for each of some laws, and the derivative."""
-        sign, narrow, wide = self._sides
-        logits, weights = narrow.logits[:, laws], narrow.nodes[:, laws]
-        shift = sign[laws] * values
-        moved = logistic(logits) + shift
-        inside = (shift == 0) | ((moved > 0) & (moved < 1))
-        with np.errstate(all="ignore"):
-            there = np.where(shift == 0, logits, special.logit(moved))
-            below, density = wide.read(np.where(inside, there, 0.0), laws)
-            density = np.where(inside, density / np.maximum(moved * (1 - moved), 1e-300), 0.0)
-        below = np.where(inside, below, moved >= 1)
-        total = np.sum(weights * below, axis=0)
-        slope = np.sum(weights * density, axis=0)
-        return np.clip(np.where(sign[laws] > 0, total, 1 - total), 0.0, 1.0), slope
+        narrower, (*scales, below, density) = self._narrower[laws], self._tables
+        total, slope = np.empty(laws.size), np.empty(laws.size)
+        shifts = np.where(narrower, values, -values).tolist()
+        for place, (law, side, shift) in enumerate(zip(laws, narrower, shifts, strict=True)):
+            # Values next to 1 are told apart as logits only, which is enough for signs.
+            narrow, wide = scales[shift != 0][[side, 1 - side], law]
+            middles, masses = (narrow[1:] + narrow[:-1]) / 2 + shift, np.diff(below[side, law])
+            total[place] = masses @ np.interp(middles, wide, below[1 - side, law])
+            slope[place] = masses @ density[1 - side, law][np.searchsorted(wide[1:-1], middles)]
+        return np.clip(np.where(narrower, total, 1 - total), 0.0, 1.0), slope
 
 
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """Densities of logits and cumulative probabilities at points of each of `m` mixtures, of which
-    every second one is in the middle of its neighbours; shapes `(points, m)`.
+def _table(mixtures: BetaMixtures) -> tuple[Floats, Floats]:
+    """Logits and cumulative probabilities at these; shapes `(m, points)`."""
+    logits = _points(mixtures)
+    below = _below(mixtures, logits)
+    levels = (np.arange(_POINTS) + 0.5) / _POINTS
+    more = [np.interp(levels, *law) for law in zip(below.T, logits.T, strict=True)]
+    logits = np.sort(np.vstack([logits, np.transpose(more)]), axis=0)
+    return logits.T, _below(mixtures, logits).T
+
+
+def _below(mixtures: BetaMixtures, logits: Floats) -> Floats:
+    """Cumulative probabilities at logits, both of shape `(points, m)`: the logarithm of the density
+    is taken to be straight from one to the next.
     """
-
-    logits: Floats
-    density: Floats
-    below: Floats
-
-    @classmethod
-    def of(cls, mixtures: BetaMixtures) -> "_Tables":
-        logits = _points(mixtures)
-        density, bend = np.empty(logits.shape), np.empty(logits.shape)
-        parts, log_beta = Segments(mixtures.start), special.betaln(mixtures.a, mixtures.b)
-        total = mixtures.a + mixtures.b
-        for row, (points, value) in enumerate(zip(logits, logistic(logits), strict=True)):
-            log_value, log_rest = -np.logaddexp(0, -points), -np.logaddexp(0, points)
-            log_each = mixtures.a * log_value[parts.owner] + mixtures.b * log_rest[parts.owner]
-            terms = mixtures.weights * np.exp(log_each - log_beta)
-            density[row] = parts.sums(terms)
-            bend[row] = parts.sums(terms * (mixtures.a - total * value[parts.owner]))
-        # A density is a cubic from one point to the next.
-        length, fall = np.diff(logits, axis=0), -np.diff(bend, axis=0)
-        middle = np.maximum((density[1:] + density[:-1]) / 2 + length / 8 * fall, 0.0)
-        mass = np.maximum(length * ((density[1:] + density[:-1]) / 2 + length / 12 * fall), 0.0)
-        below = np.concatenate([np.zeros((1, mixtures.m)), np.cumsum(mass, axis=0)])
-        half = length / 24 * (5 * density[:-1] + 8 * middle - density[1:])
-        half = below[:-1] + np.clip(half, 0.0, mass)
-        logits = _alternating(logits, (logits[1:] + logits[:-1]) / 2)
-        whole = below[-1]
-        return cls(logits, _alternating(density, middle) / whole, _alternating(below, half) / whole)
-
-    def or_else(self, other: "_Tables", chosen: NDArray[np.bool_]) -> "_Tables":
-        """The chosen laws of these, and the rest of others."""
-        names = ("logits", "density", "below")
-        pairs = [(getattr(self, field), getattr(other, field)) for field in names]
-        return _Tables(*(np.where(chosen, here, theirs) for here, theirs in pairs))
-
-    @property
-    def spread(self) -> Floats:
-        """Distances of the quartiles, shape `(m,)`."""
-        laws = np.arange(self.logits.shape[1])
-        lower, upper = (np.argmax(self.below >= share, axis=0) for share in (0.25, 0.75))
-        return logistic(self.logits[upper, laws]) - logistic(self.logits[lower, laws])
-
-    @cached_property
-    def nodes(self) -> Floats:
-        """Weights of the points with which sums are expectations, by Simpson's rule."""
-        length = np.diff(self.logits[::2], axis=0)
-        factor = np.zeros_like(self.logits)
-        factor[:-1:2] += length / 6
-        factor[2::2] += length / 6
-        factor[1::2] = 4 * length / 6
-        weights = factor * self.density
-        return weights / weights.sum(axis=0)
-
-    def read(self, logits: Floats, laws: Integers) -> tuple[Floats, Floats]:
-        """Cumulative probabilities and densities at logits of shape `(points, laws)`."""
-        below, density = np.empty(logits.shape), np.empty(logits.shape)
-        for column, law in enumerate(laws.tolist()):
-            grid, column_logits = self.logits[:, law], logits[:, column]
-            below[:, column] = np.interp(column_logits, grid, self.below[:, law])
-            density[:, column] = np.interp(column_logits, grid, self.density[:, law])
-        return below, density
-
-
-def _alternating(values: Floats, middles: Floats) -> Floats:
-    """Rows with others between them."""
-    merged = np.empty((len(values) + len(middles), values.shape[1]))
-    merged[::2], merged[1::2] = values, middles
-    return merged
+    blocks = np.array_split(logits, len(logits) * mixtures.a.size // _BLOCK + 1)
+    density = np.maximum(np.concatenate(list(map(mixtures.logit_density, blocks))), _TINY)
+    rise = np.diff(np.log(density), axis=0)
+    middle = density[:-1] * special.exprel(rise)
+    below = np.pad(np.cumsum(np.diff(logits, axis=0) * middle, axis=0), ((1, 0), (0, 0)))
+    return below / below[-1]
 
 
 def _points(mixtures: BetaMixtures) -> Floats:

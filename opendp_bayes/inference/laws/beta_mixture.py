@@ -275,15 +275,24 @@ class BetaMixtures:
             start = special.logit(special.betaincinv(mean * total, other * total, wanted))
         return np.clip(np.nan_to_num(start), -_LARGEST_LOGIT, _LARGEST_LOGIT)
 
+    def logit_density(self, logit: Floats) -> Floats:
+        """Densities of the logits of the probabilities, shape `(..., m)` as the logits'."""
+        return self._parts.sums(self.weights * self._logit_densities(logit))
+
+    def _logit_densities(self, logit: Floats) -> Floats:
+        """Those of all components, shape `(..., c)`."""
+        log_value, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
+        owner = self._parts.owner
+        log_density = self.a * log_value[..., owner] + self.b * log_rest[..., owner]
+        return np.exp(np.minimum(log_density - self._log_beta, 700))
+
     def _cdf_and_slopes(self, logit: Floats) -> tuple[Floats, Floats, Floats]:
         """At one logit for each mixture, and two derivatives with respect to the logit."""
         value, rest = logistic(logit)[self._parts.owner], logistic(-logit)[self._parts.owner]
         cdf = special.betainc(self.a, self.b, value)
         near = rest < 1e-3  # where the value rounds to 1 its complement keeps its digits
         cdf[near] = 1 - special.betainc(self.b[near], self.a[near], rest[near])
-        log_value, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
-        log_slope = self.a * log_value[self._parts.owner] + self.b * log_rest[self._parts.owner]
-        slope = np.exp(np.minimum(log_slope - self._log_beta, 700))
+        slope = self._logit_densities(logit)
         bend = slope * (self.a * rest - self.b * value)
         cdf, slope, bend = (self._parts.sums(self.weights * each) for each in (cdf, slope, bend))
         return cdf, slope, bend
