@@ -33,17 +33,11 @@ def vary(argument: str, other: Any, then: str, of: Any = None, **base: Any) -> t
     return argument, other, then, of, base
 
 
-def rows(
-    function: Any,
-    base: dict[str, Any],
-    of: Any,
-    *varied: tuple[Any, ...],
-    **directions: dict[str, Any],
-) -> list[Row]:
+def rows(function: Any, base: dict[str, Any], of: Any, *varied: Any, **then: Any) -> list[Row]:
     """`base` and `of` are those of every row that has none of its own; `larger={"size": 9}` is
     `vary("size", 9, LARGER)`.
     """
-    plain = [vary(*row, then) for then, changed in directions.items() for row in changed.items()]
+    plain = [vary(*row, way) for way, changed in then.items() for row in changed.items()]
     return [
         Row(function, {**base, **own}, argument, other, then, own_of or of)
         for argument, other, then, own_of, own in (*varied, *plain)

@@ -15,14 +15,9 @@ EHD = ob.mechanisms.HellingerExponential(0.5)
 PURE, APPROX = dp.max_divergence(), dp.approximate(dp.max_divergence())
 ZCDP = dp.zero_concentrated_divergence()
 ABC = pl.Enum(["a", "b", "c"])
-FRAME = pl.LazyFrame(
-    {
-        "x": pl.Series(["a", "a", "b", None, "c", "c"], dtype=ABC),
-        "y": pl.Series(["b", "a", "b", None, "b", "b"], dtype=ABC),
-        "s": ["a", "a", "b", "?", "a", "b"],
-        "t": ["b", "b", "b", "a", "a", "a"],
-    }
-)
+_COLUMNS = {"x": ["a", "a", "b", None, "c", "c"], "y": ["b", "a", "b", None, "b", "b"]}
+_COLUMNS |= {"s": list("aab?ab"), "t": list("bbbaaa")}
+FRAME = pl.LazyFrame(_COLUMNS, {"x": ABC, "y": ABC, "s": pl.String, "t": pl.String})
 DOMAIN = dp.domain_of(FRAME, infer=True)
 OTHER_DOMAIN = dp.domain_of(pl.LazyFrame({"z": [1]}), infer=True)
 SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
@@ -41,7 +36,6 @@ def counting(size: int | None = 6, **column: Any) -> Any:
 
 STRINGS = {"column": "s", "categories": ["a", "b"], "unknown": "a", "nulls": "a"}
 BINARY = counting(6, **STRINGS)
-REORDERED = counting(6, column="x", categories=["b", "a", "c"], nulls="a")
 SOME_CELLS = [("a", "a"), ("b", "b"), ("c", "b")]
 TABLE = {"column": ["x", "y"], "cells": SOME_CELLS, "unknown": ("a", "a"), "nulls": "a"}
 
@@ -83,153 +77,109 @@ def mechanism_of(made: Any) -> Any:
     return made(np.array([3.0, 2.0, 4.0])).mechanism
 
 
+def epsilon_of_one(made: Any) -> float:
+    return made.map(1)[0]
+
+
+def spaces(domain: Any, metric: Any = SYMMETRIC) -> dict[str, Any]:
+    return {"input_domain": domain, "input_metric": metric}
+
+
+IN, OTHERS = spaces(DOMAIN), spaces(OTHER_DOMAIN, CHANGE_ONE)
+OF_X: dict[str, Any] = {**IN, "column": "x", "nulls": "a"}
+OF_TWO = {"input_domain": BINARY.output_domain}
+OTHER_SIZE = vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE)
+OF_CELLS = (vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),)
+OF_CELLS += (vary("unknown", ("c", "c"), DIFFERENT, **TABLE),)
+OTHER_GROUPS = {"by": ["t", "y"], "column": "y", "categories": {"t": ["b", "a"]}, "nulls": "b"}
+OTHER_GROUPS |= {"unknown": {"t": "c"}}
+OF_DISCOVERY = {**space(DISCOVERED), "output_measure": APPROX, "discovery": OPTIMAL}
+GAUSSIAN = Discovery(GaussianThreshold(3.0, 12))
+OF_MECHANISM = {**space(of_three()), "output_measure": PURE, "mechanism": EHD}
+WITH_DELTA = {"output_measure": APPROX, "accounting": "proven", "beta": 1.0}
+LAPLACE = {"output_measure": APPROX, "mechanism": ob.LaplaceParameters(1.0)}
+PRIORS = (ob.t.make_dirichlet_multinomial, counting()), (ob.t.make_beta_binomial, BINARY)
+MAKE = ob.m
 CONSTRUCTORS = [
     *rows(
         ob.t.make_categorical_counts,
-        {"input_domain": DOMAIN, "input_metric": SYMMETRIC, "column": "x", "nulls": "a"},
+        OF_X,
         counted,
-        vary("categories", ["b", "a"], DIFFERENT, **STRINGS),
+        *(vary("categories", ["b", "a"], DIFFERENT, **STRINGS), OTHER_SIZE, *OF_CELLS),
         vary("recode", {"?": "b"}, DIFFERENT, **STRINGS),
-        vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE),
         vary("unknown", "b", DIFFERENT, **STRINGS),
-        vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),
-        vary("unknown", ("c", "c"), DIFFERENT, **TABLE),
         different={"column": "y", "nulls": "b"},
-        refused={"input_domain": OTHER_DOMAIN, "input_metric": CHANGE_ONE},
+        refused=OTHERS,
     ),
     *rows(
-        ob.t.make_discovered_counts,
-        {"input_domain": DOMAIN, "input_metric": SYMMETRIC, "column": "x", "nulls": "a"},
-        of_domain,
+        *(ob.t.make_discovered_counts, OF_X, of_domain),
         different={"column": "y", "always": ["b"], "nulls": "b"},
-        refused={"input_domain": OTHER_DOMAIN, "input_metric": dp.hamming_distance()},
+        refused=spaces(OTHER_DOMAIN, dp.hamming_distance()),
     ),
     *rows(
-        ob.m.make_discovery,
-        {**space(DISCOVERED), "output_measure": APPROX, "discovery": OPTIMAL},
-        map_of_one,
-        vary("delta", 1e-2, SMALLER, discovery=Discovery(GaussianThreshold(3.0, 12)), delta=1e-3),
-        refused={"input_domain": DOMAIN, "input_metric": SYMMETRIC, "output_measure": PURE},
+        *(MAKE.make_discovery, OF_DISCOVERY, map_of_one),
+        vary("delta", 1e-2, SMALLER, discovery=GAUSSIAN, delta=1e-3),
+        refused={**IN, "output_measure": PURE},
         smaller={"discovery": Discovery(OptimalThreshold(0.5, 1e-4))},
     ),
     *rows(
-        ob.t.make_grouped_counts,
-        {"input_domain": DOMAIN, "input_metric": SYMMETRIC, **GROUPED},
-        counted,
+        *(ob.t.make_grouped_counts, {**IN, **GROUPED}, counted, OTHER_SIZE, *OF_CELLS),
         vary("recode", {"t": {"b": "a"}}, DIFFERENT, categories={"t": ["a"]}),
-        vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE),
-        vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),
-        vary("unknown", ("c", "c"), DIFFERENT, **TABLE),
-        different={
-            "by": ["t", "y"],
-            "column": "y",
-            "categories": {"t": ["b", "a"]},
-            "nulls": "b",
-            "unknown": {"t": "c"},
-        },
-        refused={"input_domain": OTHER_DOMAIN, "input_metric": CHANGE_ONE},
+        different=OTHER_GROUPS,
+        refused=OTHERS,
     ),
     *(
         row
-        for constructor, made in (
-            (ob.t.make_dirichlet_multinomial, counting()),
-            (ob.t.make_beta_binomial, BINARY),
-        )
+        for constructor, made in PRIORS
         for row in rows(
-            constructor,
-            {**space(made), "prior": 1.0},
-            of_domain,
+            *(constructor, {**space(made), "prior": 1.0}, of_domain),
             different={"prior": 0.5},
-            refused={"input_domain": DOMAIN, "input_metric": PRIVATE_METRIC},
+            refused=spaces(DOMAIN, PRIVATE_METRIC),
         )
     ),
     *rows(
-        ob.t.make_count_vector,
-        space(counting()),
-        map_of_one,
+        *(ob.t.make_count_vector, space(counting()), map_of_one),
         vary("input_domain", BINARY.output_domain, DIFFERENT, of_domain),
         refused={"input_metric": PRIVATE_METRIC},
         smaller={"MO": "L2Distance<f64>"},
     ),
     *rows(
-        ob.t.grouped_release,
-        {"input_domain": CELLS.output_domain},
-        lambda _: None,
+        *(ob.t.grouped_release, {"input_domain": CELLS.output_domain}, lambda _: None),
         refused={"input_domain": of_three().output_domain},
     ),
     *rows(
-        ob.m.make_mechanism,
-        {**space(of_three()), "output_measure": PURE, "mechanism": EHD},
-        map_of_one,
-        OTHER_PRIOR,
-        *EVERY_MEASUREMENT[:2],
-        vary(
-            "delta",
-            0.1,
-            SMALLER,
-            lambda m: m.map(1)[0],
-            output_measure=APPROX,
-            mechanism=ob.LaplaceParameters(1.0),
-        ),
-        PROVEN,
+        *(MAKE.make_mechanism, OF_MECHANISM, map_of_one, OTHER_PRIOR, *EVERY_MEASUREMENT[:2]),
+        *(vary("delta", 0.1, SMALLER, epsilon_of_one, **LAPLACE), PROVEN),
         smaller={"mechanism": ob.mechanisms.HellingerExponential(1.0)},
     ),
     *rows(
-        ob.m.make_laplace_parameters,
-        MEASURED,
-        map_of_one,
-        *EVERY_MEASUREMENT,
+        *(MAKE.make_laplace_parameters, MEASURED, map_of_one, *EVERY_MEASUREMENT),
         vary("noise", "floored", DIFFERENT, mechanism_of),
         vary("total", "bounded", DIFFERENT, mechanism_of),
-        refused={"input_domain": BINARY.output_domain},
+        refused=OF_TWO,
     ),
+    *rows(MAKE.make_knorm_parameters, MEASURED, map_of_one, *EVERY_MEASUREMENT, refused=OF_TWO),
     *rows(
-        ob.m.make_knorm_parameters,
-        MEASURED,
-        map_of_one,
-        *EVERY_MEASUREMENT,
-        refused={"input_domain": BINARY.output_domain},
-    ),
-    *rows(
-        ob.m.make_gaussian_parameters,
-        {**MEASURED, "output_measure": ZCDP},
-        map_of_one,
-        *EVERY_MEASUREMENT[:1],
-        vary("total", "private", DIFFERENT, mechanism_of),
-        vary("delta", 1e-3, SMALLER, lambda m: m.map(1)[0], output_measure=APPROX, delta=1e-6),
-        refused={"input_domain": BINARY.output_domain, "output_measure": PURE},
+        *(MAKE.make_gaussian_parameters, {**MEASURED, "output_measure": ZCDP}, map_of_one),
+        *(EVERY_MEASUREMENT[0], vary("total", "private", DIFFERENT, mechanism_of)),
+        vary("delta", 1e-3, SMALLER, epsilon_of_one, output_measure=APPROX, delta=1e-6),
+        refused={**OF_TWO, "output_measure": PURE},
         smaller={"scale": 2.0},
     ),
     *rows(
-        ob.m.make_hellinger_exponential,
-        MEASURED,
-        map_of_one,
-        OTHER_PRIOR,
-        *EVERY_MEASUREMENT,
-        PROVEN,
+        *(MAKE.make_hellinger_exponential, MEASURED, map_of_one, OTHER_PRIOR),
+        *(*EVERY_MEASUREMENT, PROVEN),
         larger={"sensitivity": "local"},
     ),
     *rows(
-        ob.m.make_smooth_hellinger_exponential,
-        MEASURED,
-        map_of_one,
-        *EVERY_MEASUREMENT,
+        *(MAKE.make_smooth_hellinger_exponential, MEASURED, map_of_one, *EVERY_MEASUREMENT),
         vary("gamma", 0.1, SMALLER, accounting="proven"),
         vary("beta", 0.1, SMALLER, accounting="proven", beta=1.0),
-        vary(
-            "delta",
-            0.1,
-            SMALLER,
-            lambda m: m.map(1)[0],
-            output_measure=APPROX,
-            beta=1.0,
-            accounting="proven",
-        ),
-        PROVEN,
+        *(vary("delta", 0.1, SMALLER, epsilon_of_one, **WITH_DELTA), PROVEN),
         different={"input_domain": of_three(prior=0.1).output_domain},
     ),
     *rows(
-        ob.m.make_permute_and_flip, MEASURED, map_of_one, OTHER_PRIOR, *EVERY_MEASUREMENT, PROVEN
+        MAKE.make_permute_and_flip, MEASURED, map_of_one, OTHER_PRIOR, *EVERY_MEASUREMENT, PROVEN
     ),
 ]
 
@@ -293,23 +243,18 @@ QUERIES += rows(
     smaller={"query": query(2.0, delta=1e-6, contributions=1)},
 )
 
-OF_X = {"column": "x", "size": 6, "nulls": "a", "mechanism": "knorm_parameters"}
-QUESTIONS = {"first": OF_X, "second": OF_X}
+_KNORM = {"column": "x", "size": 6, "nulls": "a", "mechanism": "knorm_parameters"}
+QUESTIONS = {"first": _KNORM, "second": _KNORM}
 
 
 def first_scale(asked: Any) -> float:
     return asked.resolve()(FRAME)[0].mechanism.scale
 
 
+_SHARE = {"alone": QUESTIONS["first"]}, {"first": 3, "second": 1}
 QUERIES += rows(
-    ob.survey,
-    {"query": query(), "questions": QUESTIONS},
-    first_scale,
-    smaller={
-        "query": query(2.0),
-        "questions": {"alone": QUESTIONS["first"]},
-        "share": {"first": 3, "second": 1},
-    },
+    *(ob.survey, {"query": query(), "questions": QUESTIONS}, first_scale),
+    smaller={"query": query(2.0), "questions": _SHARE[0], "share": _SHARE[1]},
 )
 
 
@@ -317,17 +262,12 @@ def shares_of(questions: Any) -> list[tuple[str, float]]:
     return [(name, question["share"]) for name, question in questions.items()]
 
 
+_HALVES = {"half": {"a": list(range(30)), "b": list(range(30, 60))}}
+_OTHER: dict[str, Any] = {"categories": list(range(120)), "branching": 5, "merges": _HALVES}
 QUERIES += rows(
-    ob.levels,
-    {"column": "x", "categories": list(range(60))},
-    shares_of,
+    *(ob.levels, {"column": "x", "categories": list(range(60))}, shares_of),
     vary("budget", "rho", LARGER, len),
-    different={
-        "column": "y",
-        "categories": list(range(120)),
-        "branching": 5,
-        "merges": {"half": {"a": list(range(30)), "b": list(range(30, 60))}},
-    },
+    different={"column": "y", **_OTHER},
 )
 
 
@@ -345,19 +285,17 @@ def space_of_queries(context: Any) -> str:
 
 
 CLEAR = {"privacy_loss": dp.loss_of(epsilon=1e6)}
+_LOSSES = [dp.loss_of(epsilon=epsilon) for epsilon in (1.0, 2.0)]
+_ONE = {"split_evenly_over": 1}
+_UNITS = [dp.unit_of(contributions=number) for number in (1, 2)]
 QUERIES += rows(
     ob.context,
-    {
-        "data": FRAME,
-        "privacy_unit": dp.unit_of(contributions=1),
-        "privacy_loss": dp.loss_of(epsilon=1.0),
-        "split_evenly_over": 1,
-    },
+    {"data": FRAME, "privacy_unit": _UNITS[0], "privacy_loss": _LOSSES[0], **_ONE},
     scale_in,
     vary("data", pl.concat([FRAME, FRAME]), DIFFERENT, counts_in, **CLEAR),
     vary("split_by_weights", [1, 3], SMALLER, split_by_weights=[1, 9], split_evenly_over=None),
     vary("margins", [dp.polars.Margin(by=["t"], max_length=9)], DIFFERENT, space_of_queries),
-    larger={"privacy_unit": dp.unit_of(contributions=2), "split_evenly_over": 2},
+    larger={"privacy_unit": _UNITS[1], "split_evenly_over": 2},
     refused={"ledger": "b.ledger", "labels": True, "sheet": "Answers", "glob": True},
-    smaller={"privacy_loss": dp.loss_of(epsilon=2.0)},
+    smaller={"privacy_loss": _LOSSES[1]},
 )

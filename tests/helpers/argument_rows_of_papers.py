@@ -12,29 +12,20 @@ PRESETS = (
     papers.beta,
 )
 
+OF_K, MORE, STRONGER = {"epsilon": 1.0, "k": 2}, {"k": 3}, {"epsilon": 2.0}
 PAPERS = [
-    *rows(papers.lap, {"epsilon": 1.0, "k": 2}, scale, larger={"k": 3}, smaller={"epsilon": 2.0}),
+    *rows(papers.lap, OF_K, scale, larger=MORE, smaller=STRONGER),
+    *rows(papers.lap_truncated, OF_K, scale, larger=MORE, smaller=STRONGER),
+    *rows(papers.ilap, OF_K, scale, larger=MORE, smaller=STRONGER),
     *rows(
-        papers.lap_truncated,
-        {"epsilon": 1.0, "k": 2},
-        scale,
-        larger={"k": 3},
-        smaller={"epsilon": 2.0},
-    ),
-    *rows(papers.ilap, {"epsilon": 1.0, "k": 2}, scale, larger={"k": 3}, smaller={"epsilon": 2.0}),
-    *rows(
-        papers.ehd,
-        {"epsilon": 1.0, "size": 10, "prior": TWO},
-        scale,
+        *(papers.ehd, {"epsilon": 1.0, "size": 10, "prior": TWO}, scale),
         larger={"size": 2, "prior": (0.1, 0.1)},
-        smaller={"epsilon": 2.0},
+        smaller=STRONGER,
     ),
-    *rows(papers.ehdl, {"epsilon": 1.0}, scale, smaller={"epsilon": 2.0}),
-    *rows(papers.ehds, {"epsilon": 1.0}, scale, larger={"gamma": 2.0}, smaller={"epsilon": 2.0}),
+    *rows(papers.ehdl, {"epsilon": 1.0}, scale, smaller=STRONGER),
+    *rows(papers.ehds, {"epsilon": 1.0}, scale, larger={"gamma": 2.0}, smaller=STRONGER),
     *rows(
-        papers.beta,
-        {"epsilon": 1.0, "delta": 1e-6, "size": 100},
-        lambda mechanism: mechanism.beta,
+        *(papers.beta, {"epsilon": 1.0, "delta": 1e-6, "size": 100}, lambda of: of.beta),
         vary("epsilon", 2.0, SMALLER, scale),
         larger={"delta": 1e-3},
         smaller={"size": 1000},
@@ -42,8 +33,7 @@ PAPERS = [
     *rows(
         research.error_law,
         {"mechanism": ob.LaplaceParameters(1.0), "counts": (5, 5), "prior": TWO},
-        lambda law: law.mean(),
-        vary("error", "kl", DIFFERENT),
+        *(lambda law: law.mean(), vary("error", "kl", DIFFERENT)),
         vary("error", "total_variation", REFUSED, counts=(5, 5, 5), prior=1.0),
         different={"error": "total_variation"},
         larger={"mechanism": ob.LaplaceParameters(2.0)},

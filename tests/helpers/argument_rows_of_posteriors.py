@@ -41,7 +41,6 @@ class Measured:
 
 
 MEASURED = Measured((6, 3, 1), ("v",), 1.0)
-TWICE = dict.fromkeys("vw", released((60, 3, 1), 64, GAUSSIAN))
 #: Too many data sets for a list.
 BY_DRAWS = released((400, 350, 250), 1000, ob.mechanisms.HellingerExponential(0.5))
 PRIVATE = released((6, 3), None, ob.LaplaceParameters(1.0, total="private"))
@@ -139,36 +138,46 @@ def sum_of(p: Any) -> float:
     return float(np.sum(p))
 
 
+def difference_of(ends: Any) -> float:
+    return float(np.diff(np.array(list(ends)), axis=0).sum())
+
+
+def first_quantile_of(found: Any) -> float:
+    return quantile_of(next(iter(found.values())))
+
+
+MECHANISM = {"mechanism": "laplace_parameters"}
+MORE_OF_A = vary("among", "answered", LARGER, lambda frame: frame["mean"][0], self=OTHERS)
+OTHER_MECHANISM = {"mechanism": "gaussian_parameters", "size": 30}
+LATER = {"values": 0.4}
+OF_VALUES = {"values": 0.3}
+THAT = {"different": {"first": "c", "second": "c", "random_state": 1}}
+HIGHER: dict[str, Any] = {"larger": {"level": 0.7, "edges": [0, 2, 4, 6]}}
+HIGHER_ONES: dict[str, Any] = {"larger": {"levels": [0.7], "edges": [0, 2, 4, 6]}}
+OF_DRAWS = {"event": first_is_larger, "draws": 400}
 POSTERIORS = [
     *rows(
-        ob.combine,
-        {"releases": TWO, "records": "same", "draws_may_agree": True},
-        first_mean,
+        *(ob.combine, {"releases": TWO, "records": "same", "draws_may_agree": True}, first_mean),
         different={"records": "different", "prior": "learned"},
         larger={"releases": [released((8, 1, 1), 10, LAPLACE)] * 2},
         refused={"draws_may_agree": False},
     ),
     *rows(
         ob.noisy_counts,
-        {
-            "counts": [6, 3, 1],
-            "categories": [*"abc"],
-            "mechanism": "laplace_parameters",
-            "scale": 1,
-        },
+        {"counts": [6, 3, 1], "categories": [*"abc"], "scale": 1, **MECHANISM},
         lambda release: release.posterior.mean()[0],
         vary("categories", ["x", "y", "z"], DIFFERENT, lambda release: release.categories),
-        different={"mechanism": "gaussian_parameters", "size": 30},
+        different=OTHER_MECHANISM,
         larger={"counts": [9, 3, 1]},
         refused={"noise": "floored", "merge": {"ab": ["a", "b"], "c": ["c"]}},
         smaller={"scale": 9.0, "prior": 20.0},
     ),
     *rows(
         ob.noisy_tables,
-        {"measured": [MEASURED], "keys": {"v": ["a", "b", "c"]}, "mechanism": "laplace_parameters"},
+        {"measured": [MEASURED], "keys": {"v": ["a", "b", "c"]}, **MECHANISM},
         lambda tables: tables["v"].posterior.mean()[0],
         vary("keys", {"v": ["x", "b", "c"]}, DIFFERENT, lambda tables: tables["v"].categories),
-        different={"mechanism": "gaussian_parameters", "size": 30},
+        different=OTHER_MECHANISM,
         refused={"noise": "floored"},
         smaller={"measured": [replace(MEASURED, stddev=9.0)]},
     ),
@@ -180,15 +189,11 @@ POSTERIORS = [
         smaller={"kind": "predictive"},
     ),
     *rows(
-        ob.log_likelihood,
-        {"release": RELEASE},
-        lambda of: float(of([0.7, 0.2, 0.1])),
+        *(ob.log_likelihood, {"release": RELEASE}, lambda of: float(of([0.7, 0.2, 0.1]))),
         smaller={"release": released((2, 3, 5), 10, LAPLACE)},
     ),
     *rows(
-        ob.noise_aware_posterior,
-        {"release": BY_DRAWS, "ess": 100},
-        first_mean,
+        *(ob.noise_aware_posterior, {"release": BY_DRAWS, "ess": 100}, first_mean),
         vary("prior", "learned", DIFFERENT, release=PRIVATE),
         vary("release", LEARNED, DIFFERENT, release=PRIVATE),
         vary("ordered", ["a"], DIFFERENT, release=PRIVATE, prior="learned"),
@@ -200,66 +205,42 @@ POSTERIORS = [
     *of_methods(
         POSTERIOR,
         {
-            "pdf": ({"values": 0.3}, np.array, {"different": {"values": 0.4}}),
-            "cdf": ({"values": 0.3}, lambda p: p[0], {"larger": {"values": 0.4}}),
+            "pdf": (OF_VALUES, np.array, {"different": LATER}),
+            "cdf": (OF_VALUES, lambda p: p[0], {"larger": LATER}),
             "interval": ({}, first_width, {"larger": {"level": 0.99, "kind": "simultaneous"}}),
             "summary": (
-                {},
-                lambda frame: float((frame[:, 4] - frame[:, 3]).sum()),
-                vary("kind", "hdi", SMALLER),
-                vary("among", "answered", LARGER, lambda frame: frame["mean"][0], self=OTHERS),
-                MORE,
+                *({}, lambda frame: float((frame[:, 4] - frame[:, 3]).sum())),
+                *(vary("kind", "hdi", SMALLER), MORE_OF_A, MORE),
             ),
             "sample": (DRAWN, np.array, SIZE, SEED),
             "merged": (
-                {"groups": {"x": ["a", "c"]}},
-                first_mean,
+                *({"groups": {"x": ["a", "c"]}}, first_mean),
                 {"smaller": {"groups": {"x": ["b", "c"]}}},
             ),
             "given": ({"categories": [*"ac"]}, first_mean, {"smaller": {"categories": [*"bc"]}}),
             "predictive": (
-                {"records": 50, **DRAWN},
-                np.array,
-                vary("records", 60, LARGER, lambda drawn: int(drawn.sum())),
-                SIZE,
-                SEED,
+                *({"records": 50, **DRAWN}, np.array),
+                *(vary("records", 60, LARGER, lambda drawn: int(drawn.sum())), SIZE, SEED),
             ),
             "probability": (
-                {"event": first_is_larger, "draws": 400},
-                lambda p: p.value,
+                *(OF_DRAWS, lambda p: p.value),
                 vary("event", lambda theta: ~first_is_larger(theta), SMALLER),
-                vary("draws", 1600, SMALLER, lambda p: p.standard_error),
-                SEED,
+                *(vary("draws", 1600, SMALLER, lambda p: p.standard_error), SEED),
             ),
             "compare": (
-                {"other": OTHER},
-                lambda compared: compared.probability,
+                *({"other": OTHER}, lambda compared: compared.probability),
                 {"different": {"other": POSTERIOR}},
             ),
-            "difference": (
-                PAIR,
-                lambda found: found.interval(),
-                {"different": {"first": "c", "second": "c", "random_state": 1}},
-            ),
+            "difference": (PAIR, lambda found: found.interval(), THAT),
             "ratio": (
-                PAIR,
-                lambda found: found.interval(),
+                *(PAIR, lambda found: found.interval()),
                 {"smaller": {"first": "c"}, "larger": {"second": "c"}},
             ),
             "odds": ({"label": "a"}, mean_of, {"smaller": {"label": "b"}}),
-            "quantile": (
-                {"level": 0.5, **BINS},
-                quantile_of,
-                {"larger": {"level": 0.7, "edges": [0, 2, 4, 6]}},
-            ),
-            "quantiles": (
-                {"levels": [0.5], **BINS},
-                lambda found: quantile_of(next(iter(found.values()))),
-                {"larger": {"levels": [0.7], "edges": [0, 2, 4, 6]}},
-            ),
+            "quantile": ({"level": 0.5, **BINS}, quantile_of, HIGHER),
+            "quantiles": ({"levels": [0.5], **BINS}, first_quantile_of, HIGHER_ONES),
             "quantity": (
-                {"function": lambda p: p["a"] - p["b"], "draws": 400},
-                mean_of,
+                *({"function": lambda p: p["a"] - p["b"], "draws": 400}, mean_of),
                 vary("function", lambda p: p["b"] - p["a"], SMALLER),
                 vary("label", "lead", DIFFERENT, repr),
                 vary("draws", 1600, SMALLER, lambda found: found.standard_error),
@@ -267,10 +248,8 @@ POSTERIORS = [
             ),
             "to_frame": ({}, lambda frame: frame["upper"].sum() - frame["lower"].sum(), MORE),
             "to_arviz": (
-                {"draws": 5},
-                lambda data: data.posterior["theta"].values,
-                vary("draws", 6, LARGER, lambda data: data.posterior.sizes["draw"]),
-                SEED,
+                *({"draws": 5}, lambda data: data.posterior["theta"].values),
+                *(vary("draws", 6, LARGER, lambda data: data.posterior.sizes["draw"]), SEED),
             ),
             "plot": ({}, ends_of, *PICTURES),
         },
@@ -278,11 +257,7 @@ POSTERIORS = [
     *of_methods(
         QUANTILE,
         {
-            name: (
-                {},
-                lambda found: found[1] if len(found) == 2 else found[4],
-                {"smaller": {"level": 0.001}},
-            )
+            name: ({}, lambda row: row[1 if len(row) == 2 else 4], {"smaller": {"level": 0.001}})
             for name in ("interval", "places", "row")
         },
     ),
@@ -290,19 +265,13 @@ POSTERIORS = [
         row
         for value in (POSTERIOR["a"], PRIVATE.posterior.counts, PRIVATE.posterior.records)
         for is_category in [isinstance(value, CategoryPosterior)]
+        for narrower in [{"smaller": {"kind": "hdi"}} if is_category else {}]
+        for density in ["pdf" if is_category else "pmf"]
         for row in of_methods(
             value,
             {
-                "interval": (
-                    {},
-                    lambda ends: float(np.diff(np.array(list(ends)), axis=0).sum()),
-                    {**MORE, **({"smaller": {"kind": "hdi"}} if is_category else {})},
-                ),
-                "pdf" if is_category else "pmf": (
-                    {"values": 1.0},
-                    sum_of,
-                    {"different": {"values": 0.5}},
-                ),
+                "interval": ({}, difference_of, {**MORE, **narrower}),
+                density: ({"values": 1.0}, sum_of, {"different": {"values": 0.5}}),
                 "cdf": ({"values": 0.5}, sum_of, {"larger": {"values": 1.0}}),
                 "sample": (DRAWN, np.array, SIZE, SEED),
             },
@@ -310,14 +279,12 @@ POSTERIORS = [
     ),
     *rows(
         of_variables(ob.NoiseAwarePosterior.marginal),
-        {"self": TABLE, "variables": ["x"]},
-        first_mean,
+        *({"self": TABLE, "variables": ["x"]}, first_mean),
         larger={"variables": ["y"]},
     ),
     *rows(
         of_variables(ob.NoiseAwarePosterior.conditional),
-        {"self": TABLE, "variables": ["x"], "y": "a"},
-        first_mean,
+        *({"self": TABLE, "variables": ["x"], "y": "a"}, first_mean),
         refused={"variables": ["y"]},
     ),
     *(
@@ -327,18 +294,13 @@ POSTERIORS = [
             (ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}),
         )
         for row in rows(
-            method,
-            base,
-            pooled_mean,
-            vary("ess", 1000, LARGER, number_of_draws, ess=1),
+            *(method, base, pooled_mean, vary("ess", 1000, LARGER, number_of_draws, ess=1)),
             different={"kappa_prior": stats.gamma(400, scale=10), "random_state": 1},
             larger={"m_prior": [50.0, 1.0]},
         )
     ),
     *rows(
-        ob.Release.pooled,
-        {"self": TABLE_RELEASE, "by": "x"},
-        list,
+        *(ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}, list),
         vary("by", "y", DIFFERENT, lambda p: [p[key].mean().tolist() for key in p]),
     ),
     *of_methods(
@@ -362,7 +324,7 @@ POSTERIORS = [
     *of_methods(
         COMPARED,
         {
-            "cdf": ({"values": 0.0}, lambda found: float(found[0]), {"larger": {"values": 0.3}}),
+            "cdf": ({"values": 0.0}, lambda found: float(found[0]), {"larger": OF_VALUES}),
             "sample": (DRAWN, np.ravel, SIZE, SEED),
             "interval": ({}, first_width, MORE),
         },

@@ -25,24 +25,16 @@ RELEASE = ob.Release(DRAWN, CELLS, (1.0,) * 4, ob.GaussianParameters(2.0), guara
 SURVEY = survey_posterior({"x and y": RELEASE}, ess=10)
 TABLE = SURVEY.marginal("x", "y")
 #: Tables of which one is the sum of the other.
-NESTED = {
-    "fine": ob.Release(
-        (9, 4, 7, 5), ("a", "b", "c", "d"), (1.0,) * 4, ob.LaplaceParameters(2.0, total="private"),
-        guarantee(None), columns=("v",),
-    ),
-    "coarse": ob.Release(
-        (12, 13), ("ab", "cd"), (1.0,) * 2, ob.LaplaceParameters(2.0, total="private"),
-        guarantee(None), parts=(("a", "b"), ("c", "d")), columns=("v",),
-    ),
-}  # fmt: skip
+_OF_LEVELS: tuple[Any, ...] = (ob.LaplaceParameters(2.0, total="private"), guarantee(None))
+_FINE: Any = ((9, 4, 7, 5), ("a", "b", "c", "d"), (1.0,) * 4, *_OF_LEVELS)
+_COARSE: Any = ((12, 13), ("ab", "cd"), (1.0,) * 2, *_OF_LEVELS)
+_PARTS = ("a", "b"), ("c", "d")
+NESTED = {"fine": ob.Release(*_FINE, columns=("v",))}
+NESTED["coarse"] = ob.Release(*_COARSE, parts=_PARTS, columns=("v",))
 #: A survey with a pair that no table has.
-OPEN = survey_posterior(
-    {
-        "x": ob.Release((60, 50), LABELS, (1.0,) * 2, ob.GaussianParameters(2.0), guarantee(110)),
-        "y": ob.Release((70, 40), LABELS, (1.0,) * 2, ob.GaussianParameters(2.0), guarantee(110)),
-    },
-    ess=10,
-)
+_OF_TWO: Any = (LABELS, (1.0,) * 2, ob.GaussianParameters(2.0), guarantee(110))
+_SINGLE = {"x": ob.Release((60, 50), *_OF_TWO), "y": ob.Release((70, 40), *_OF_TWO)}
+OPEN = survey_posterior(_SINGLE, ess=10)
 AXES = Figure().subplots()
 FOLDER = TemporaryDirectory()
 
@@ -82,7 +74,7 @@ def of_files(paths: list[Any]) -> list[Any]:
 COPIES = (
     vary("copies", 3, LARGER, len),
     vary("kind", "predictive", DIFFERENT),
-    vary("records", 200, LARGER, None, kind="predictive"),
+    vary("records", 200, LARGER, lambda made: made[0].height, kind="predictive"),
     vary("random_state", 1, DIFFERENT),
 )
 
@@ -94,25 +86,43 @@ def mean_of(found: Any) -> float:
     return found.mean()
 
 
+def first_value_of(found: Any) -> float:
+    return next(iter(found.values())).value.mean()
+
+
+def as_files(base: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row of copies in files: of their number of records, for those that vary it."""
+    number = (lambda made: len(of_files(made)[0]),)
+    return (*base[:3], *number, *base[4:]) if base[0] == "records" else base
+
+
+ANOTHER = f"{FOLDER.name}/other"
+OF_FILES = (
+    vary("folder", ANOTHER, DIFFERENT, lambda made: str(made[0])),
+    vary("format", "csv", DIFFERENT, lambda made: made[0].suffix),
+)
+OF_X: dict[str, Any] = {"variables": ["x"]}
+OF_Y: dict[str, Any] = {"variables": ["y"]}
+EDGES, WIDER = {"edges": [0, 1, 2]}, {"edges": [0, 2, 4]}
+MADE: dict[str, Any] = {"self": SURVEY, "copies": 2, "random_state": 0}
+TWO_COPIES = [SURVEY.synthetic(2, random_state=seed) for seed in range(2)]
+SHARE: dict[str, Any] = {"larger": {"of": "counts"}, "smaller": {"function": lambda p: p["a", "b"]}}
 SURVEYS = [
     *rows(
-        ob.combine_tables,
-        {"tables": NESTED, "draws_may_agree": True},
+        *(ob.combine_tables, {"tables": NESTED, "draws_may_agree": True}),
         lambda posterior: posterior["coarse"].mean()[0],
         refused={"draws_may_agree": 3},
         smaller={"tables": {**NESTED, "coarse": replace(NESTED["coarse"], drawn=(3, 22))}},
     ),
-    *rows(
-        of_variables(SurveyPosterior.marginal),
-        {"self": SURVEY, "variables": ["x"]},
-        first_mean,
-        larger={"variables": ["y"]},
-    ),
-    *rows(
-        of_variables(SurveyPosterior.conditional),
-        {"self": SURVEY, "variables": ["x"], "y": "a"},
-        first_mean,
-        refused={"variables": ["y"]},
+    *(
+        row
+        for kind, value in ((SurveyPosterior, SURVEY), (TablePosterior, TABLE))
+        for base in [{"self": value, **OF_X}]
+        for method, of, then in (
+            (kind.marginal, base, {"larger": OF_Y}),
+            (kind.conditional, {**base, "y": "a"}, {"refused": OF_Y}),
+        )
+        for row in rows(of_variables(method), of, first_mean, **then)
     ),
     *rows(
         of_sets(SurveyPosterior.agreeing_means),
@@ -122,45 +132,25 @@ SURVEYS = [
         larger={"sets": [("y",)]},
     ),
     *rows(
-        SurveyPosterior.sample,
-        {"self": SURVEY, "size": 5, "random_state": 0},
+        *(SurveyPosterior.sample, {"self": SURVEY, "size": 5, "random_state": 0}),
         lambda found: found[NAMES],
         vary("size", 6, LARGER, lambda found: len(found[NAMES])),
         different={"random_state": 1},
     ),
-    *(
-        row
-        for method, own, of, number, varied in (
-            (SurveyPosterior.synthetic, {}, of_copies, lambda made: made[0].height, ()),
-            (
-                into_empty_folder(SurveyPosterior.write_synthetic),
-                {"folder": FOLDER.name},
-                of_files,
-                lambda made: len(of_files(made)[0]),
-                (
-                    vary("folder", f"{FOLDER.name}/other", DIFFERENT, lambda made: str(made[0])),
-                    vary("format", "csv", DIFFERENT, lambda made: made[0].suffix),
-                ),
-            ),
-        )
-        for row in rows(
-            method,
-            {"self": SURVEY, "copies": 2, "random_state": 0, **own},
-            of,
-            *((*one[:3], number, *one[4:]) if one[0] == "records" else one for one in COPIES),
-            *varied,
-        )
+    *rows(SurveyPosterior.synthetic, MADE, of_copies, *COPIES),
+    *rows(
+        into_empty_folder(SurveyPosterior.write_synthetic),
+        *({**MADE, "folder": FOLDER.name}, of_files, *map(as_files, COPIES), *OF_FILES),
     ),
     *rows(
         ob.agreement_of_copies,
-        {"posterior": SURVEY, "copies": SURVEY.synthetic(2, random_state=0), "kind": "population"},
+        {"posterior": SURVEY, "copies": TWO_COPIES[0], "kind": "population"},
         lambda found: found["combined_std"].sum(),
-        different={"copies": SURVEY.synthetic(2, random_state=1), "kind": "predictive"},
+        different={"copies": TWO_COPIES[1], "kind": "predictive"},
         refused={"posterior": "x"},
     ),
     *rows(
-        SurveyPosterior.unmeasured,
-        {"self": OPEN, "level": 0.8},
+        *(SurveyPosterior.unmeasured, {"self": OPEN, "level": 0.8}),
         lambda found: found["width"].sum(),
         larger={"level": 0.9},
     ),
@@ -169,14 +159,12 @@ SURVEYS = [
         SURVEY.marginal("y"),
         {
             "quantile": (
-                {"level": 0.5, "edges": [0, 1, 2]},
-                lambda found: found.value.mean(),
-                {"larger": {"level": 0.7, "edges": [0, 2, 4]}},
+                *({"level": 0.5, **EDGES}, lambda found: found.value.mean()),
+                {"larger": {"level": 0.7, **WIDER}},
             ),
             "quantiles": (
-                {"levels": [0.5], "edges": [0, 1, 2]},
-                lambda found: next(iter(found.values())).value.mean(),
-                {"larger": {"levels": [0.7], "edges": [0, 2, 4]}},
+                *({"levels": [0.5], **EDGES}, first_value_of),
+                {"larger": {"levels": [0.7], **WIDER}},
             ),
         },
     ),
@@ -186,33 +174,17 @@ SURVEYS = [
             "interval": ({}, first_width, {"larger": {"level": 0.99}}),
             "cdf": ({"values": 0.3}, lambda p: float(p.sum()), {"larger": {"values": 0.4}}),
             "sample": (
-                {"size": 5, "random_state": 0},
-                np.array,
-                vary("size", 6, LARGER, len),
+                *({"size": 5, "random_state": 0}, np.array, vary("size", 6, LARGER, len)),
                 {"different": {"random_state": 1}},
             ),
             "difference": (CORNERS, mean_of, TOWARDS_EACH_OTHER),
             "ratio": (CORNERS, mean_of, TOWARDS_EACH_OTHER),
             "odds": ({"label": ("a", "a")}, mean_of, {"smaller": {"label": ("a", "b")}}),
             "quantity": (
-                {"function": lambda p: p["a", "a"]},
-                mean_of,
-                vary("label", "share", DIFFERENT, repr),
-                {"larger": {"of": "counts"}, "smaller": {"function": lambda p: p["a", "b"]}},
+                *({"function": lambda p: p["a", "a"]}, mean_of),
+                *(vary("label", "share", DIFFERENT, repr), SHARE),
             ),
         },
-    ),
-    *rows(
-        of_variables(TablePosterior.marginal),
-        {"self": TABLE, "variables": ["x"]},
-        first_mean,
-        larger={"variables": ["y"]},
-    ),
-    *rows(
-        of_variables(TablePosterior.conditional),
-        {"self": TABLE, "variables": ["x"], "y": "a"},
-        first_mean,
-        refused={"variables": ["y"]},
     ),
     *rows(
         TablePosterior.compare,

@@ -15,19 +15,16 @@ import opendp_bayes as ob
 import opendp_bayes_engines as engines
 
 #: 120 people, with eight rows each that are all different.
-ROWS = pl.DataFrame(
-    {
-        "person": [n // 8 for n in range(960)],
-        "age": [str(1 + n % 8) for n in range(960)],
-        "town": ["xyz"[n // 8 % 3] for n in range(960)],
-    }
-)
+_COLUMNS: dict[str, Any] = {"person": [n // 8 for n in range(960)]}
+_COLUMNS |= {"age": [str(1 + n % 8) for n in range(960)]}
+ROWS = pl.DataFrame(_COLUMNS | {"town": ["xyz"[n // 8 % 3] for n in range(960)]})
 TOWNS, AGES = ["x", "y", "z"], [str(n) for n in range(1, 9)]
 TOWN: dict[str, Any] = {"column": "town", "categories": TOWNS, "nulls": "x", "unknown": "y"}
 AGE: dict[str, Any] = {"column": "age", "categories": AGES, "nulls": "1", "unknown": "8"}
 PAIR: dict[str, Any] = {
     name: {"age": AGE[name], "town": TOWN[name]} for name in ("categories", "nulls", "unknown")
 }
+GROUPS: dict[str, Any] = {"column": "age", "by": "town", **PAIR}
 DISCOVERED: dict[str, Any] = {"column": "age", "nulls": ob.DROP}
 LEVELS = ob.levels("age", AGES, nulls="1", unknown="8")
 
@@ -47,16 +44,10 @@ def discovered(query: Any) -> Any:
 #: From a query to what is asked of it; those of the second only with a δ.
 LISTED: dict[str, Callable[..., Any]] = {
     "posterior": lambda query, **size: ob.posterior(query, **TOWN, **size),
-    "joint table": lambda query, **size: ob.posterior(
-        query, column=["age", "town"], **PAIR, **size
-    ),
+    "joint table": lambda query, **size: ob.posterior(query, ["age", "town"], **PAIR, **size),
     "groups": lambda query, **size: ob.posterior(query, "age", by="town", **PAIR, **size),
-    "survey": lambda query, **size: ob.survey(
-        query, {"age": {**AGE, **size}, "again": {**AGE, **size}}
-    ),
-    "survey of groups": lambda query, **size: ob.survey(
-        query, {"age": {"column": "age", "by": "town", **PAIR, **size}}
-    ),
+    "survey": lambda query, **size: ob.survey(query, {"age": AGE | size, "again": AGE | size}),
+    "survey of groups": lambda query, **size: ob.survey(query, {"age": GROUPS | size}),
     "levels": lambda query, **size: ob.survey(
         query, {name: {**of, **size} for name, of in LEVELS.items()}
     ),
@@ -105,7 +96,7 @@ def keep(number: int, how: Any = None) -> Callable[[Any], Any]:
     return lambda query: query.truncate_per_group(number, **given)
 
 
-_PERSON = {"identifier": "person"}
+_PERSON, FIRST = {"identifier": "person"}, "the first 2 rows of each person"
 UNITS: dict[str, Unit] = {
     "one record": Unit({"contributions": 1}, 1),
     "three records": Unit({"contributions": 3}, 3),
@@ -114,11 +105,9 @@ UNITS: dict[str, Unit] = {
     "two rows of a person": Unit({"contributions": 1, **_PERSON}, 2, keep(2), truncated=True),
     "two rows of two": Unit({"contributions": 2, **_PERSON}, 4, keep(2), truncated=True),
     "first rows of a person": Unit(
-        {"contributions": 1, **_PERSON},
-        2,
-        keep(2, "first"),
+        *({"contributions": 1, **_PERSON}, 2, keep(2, "first")),
         truncated=True,
-        kept="the first 2 rows of each person",
+        kept=FIRST,
         engines=False,
     ),
 }

@@ -13,12 +13,7 @@ else:
     import tomli as tomllib
 
 #: Always: they look at rooms together.
-TOGETHER = [
-    "tests/hostile",
-    "tests/test_imports.py",
-    "tests/test_tests.py",
-    "tests/test_classes.py",
-]
+TOGETHER = ["tests/hostile", *(f"tests/test_{of}.py" for of in ("imports", "tests", "classes"))]
 
 
 def layers() -> list[list[str]]:

@@ -15,11 +15,5 @@ def checked_apart(
     folder.chmod(0o755)
     command = [sys.executable, "-m", "tests.helpers.ledger_processes", check, str(folder)]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
-    return subprocess.run(
-        [*command, str(number), *control],
-        check=False,
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    output = {"check": False, "capture_output": True, "text": True}
+    return subprocess.run([*command, str(number), *control], cwd=ROOT, env=environment, **output)

@@ -159,17 +159,11 @@ def discovery(
     law: Any, loss: ob.PrivacyLoss, kept: str = "", **changed: Any
 ) -> ob.DiscoveredRelease:
     """A release of towns that nobody listed."""
-    given: dict[str, Any] = {
-        "column": "town",
-        "categories": ("none", "Avon", "Bath", "York"),
-        "drawn": (-2, 95, 310, 140),
-        "listed": 1,
-        "discovery": Discovery(law),
-        "drawn_rest": None,
-        "guarantee": ob.PrivacyGuarantee(
-            None, 1, loss, changed.pop("measure", BOTH), bool(kept), kept
-        ),
-    }
+    given: dict[str, Any] = {"column": "town", "categories": ("none", "Avon", "Bath", "York")}
+    given |= {"drawn": (-2, 95, 310, 140), "listed": 1}
+    given |= {"discovery": Discovery(law), "drawn_rest": None}
+    measure = changed.pop("measure", BOTH)
+    given["guarantee"] = ob.PrivacyGuarantee(None, 1, loss, measure, bool(kept), kept)
     return ob.DiscoveredRelease(**given | changed)
 
 
@@ -177,38 +171,17 @@ def objects() -> dict[str, Any]:
     """What has a JSON of its own, by the name of its file: every mechanism, law and kind."""
     inf = float("inf")
     cells = tuple((one, two) for one in ("x", "y") for two in (1, 2, 3))
-    column = release(
-        PRIVATE,
-        None,
-        (23, -1, 15),
-        categories=("yes", "no", True),
-        prior=(1.0, 0.5, 2.0),
-        columns=("vote",),
-        nulls=("no",),
-        unknown=(True,),
-    )
-    groups = GroupedRelease(
-        groups=("n", "s", None),
-        drawn=((13, 1), (0, -4), (7, 20)),
-        categories=("yes", "no"),
-        prior=(1.0, 0.5),
-        mechanism=PRIVATE,
-        guarantee=column.guarantee,
-        columns=("vote",),
-        unknown=(None,),
-        grouped_by=("region",),
-    )
+    labels: Any = {"categories": ("yes", "no", True), "prior": (1.0, 0.5, 2.0)}
+    rest: Any = {"columns": ("vote",), "nulls": ("no",), "unknown": (True,)}
+    column = release(PRIVATE, None, (23, -1, 15), **labels, **rest)
+    counted: Any = (("n", "s", None), ((13, 1), (0, -4), (7, 20)), ("yes", "no"), (1.0, 0.5))
+    of: Any = {"columns": ("vote",), "unknown": (None,), "grouped_by": ("region",)}
+    groups = GroupedRelease(*counted, PRIVATE, column.guarantee, **of)
     knorm = ob.KNormParameters(2.0)
-    sized = GroupedRelease(
-        groups=(("a", 1), ("b", None)),
-        drawn=((3, 1), (0, 4)),
-        categories=("yes", "no"),
-        prior=(1.0, 1.0),
-        mechanism=knorm,
-        guarantee=ob.PrivacyGuarantee(20, 1, ob.exact_loss(knorm, size=20, prior=[1.0] * 5), PURE),
-        rest=12,
-        sizes=(5, 3),
-    )
+    loss = ob.exact_loss(knorm, size=20, prior=[1.0] * 5)
+    promise = ob.PrivacyGuarantee(20, 1, loss, PURE)
+    counted = ((("a", 1), ("b", None)), ((3, 1), (0, 4)), ("yes", "no"), (1.0, 1.0))
+    sized = GroupedRelease(*counted, knorm, promise, rest=12, sizes=(5, 3))
     optimal = discovery(
         OptimalThreshold(1.0, 1e-8, 0.7999),
         ob.PrivacyLoss(1.0, inf, inf, 1e-8),
@@ -280,12 +253,8 @@ def objects() -> dict[str, Any]:
 def texts() -> dict[str, str]:
     """All documents, by the names of their files."""
     found = {f"{name}.json": one.to_json() for name, one in objects().items()}
-    found |= {
-        "report.toml": REPORT,
-        "question.json": json.dumps(QUESTION),
-        "owner.toml": OWNER,
-        "owner_of_public_size.toml": OWNER_OF_PUBLIC_SIZE,
-    }
+    found |= {"report.toml": REPORT, "question.json": json.dumps(QUESTION)}
+    found |= {"owner.toml": OWNER, "owner_of_public_size.toml": OWNER_OF_PUBLIC_SIZE}
     return found
 
 

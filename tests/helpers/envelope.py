@@ -74,16 +74,8 @@ def _any_setting(rng, most_categories, most_records):
         widest = SCALES[1] if prior.min() >= SMALLEST_UNDER_NOISE else NARROW_NOISE
         scales = np.clip(scale * log_uniform(rng, 0.1, 10, number), SCALES[0], widest)
         looks += [_look(rng, counts, float(s), private, False) for s in scales]
-    about = {
-        "k": k,
-        "n": size,
-        "scale": scale,
-        "law": looks[0].law,
-        "prior": prior_kind,
-        "draw": draw,
-        "looks": len(looks),
-        "private": "no",
-    }
+    about = {"k": k, "n": size, "scale": scale, "law": looks[0].law, "prior": prior_kind}
+    about |= {"draw": draw, "looks": len(looks), "private": "no"}
     looks, prior = tuple(look.chosen(rows) for look in looks), prior[rows]
     about |= {"alpha": float(np.median(prior)), "noised": bool(np.all(looks[0].noised))}
     if not private:
@@ -292,15 +284,11 @@ def regions(about):
     prior = "sparse" if alpha < 0.1 else "ordinary" if alpha <= 100 else "large"
     ratio = about["scale"] * k / max(n, 1)
     noise = "below" if ratio < 0.1 else "around" if ratio <= 10 else "above"
+    widths = (30, "3 to 30"), (1000, "31 to 1000"), (np.inf, "above 1000")
+    of_k = "2" if k == 2 else next(words for most, words in widths if k <= most)
     return [
         f"n {number}, {prior} prior, noise {noise}",
-        "k 2"
-        if k == 2
-        else "k 3 to 30"
-        if k <= 30
-        else "k 31 to 1000"
-        if k <= 1000
-        else "k above 1000",
+        f"k {of_k}",
         "n to 1000" if n <= 1000 else "n to 1e6" if n <= 10**6 else "n to 1e9",
         f"draw {about['draw']}",
         *([] if number == "public" else [f"prior of n {about['private']}"]),

@@ -25,18 +25,9 @@ from opendp.transformations import make_stable_lazyframe
 
 from tests.helpers.every_function import examples
 
-SCHEMA: dict[str, Any] = {
-    "id": pl.Int64,
-    "f": pl.Float64,
-    "i": pl.Int64,
-    "s": pl.String,
-    "b": pl.Boolean,
-    "e": pl.Enum(["a", "b"]),
-    "c": pl.Categorical,
-    "d": pl.Date,
-    "t": pl.Datetime("us"),
-    "h": pl.Time,
-}
+SCHEMA: dict[str, Any] = {"id": pl.Int64, "f": pl.Float64, "i": pl.Int64, "s": pl.String}
+SCHEMA |= {"b": pl.Boolean, "e": pl.Enum(["a", "b"]), "c": pl.Categorical, "d": pl.Date}
+SCHEMA |= {"t": pl.Datetime("us"), "h": pl.Time}
 _RECORDS: list[tuple[Any, ...]] = [
     (0, 0.5, 3, "b", True, "b", "y", 9131, 10**15, 10**9),
     (1, 2.0, -1, "a", False, "a", "x", 0, 0, 0),
@@ -52,11 +43,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "other": [pl.col("i"), pl.col("c"), 1, "a"],
     "dtype": [*_TYPES, pl.Decimal(10, 2), pl.Binary],
     "by": [pl.col("i"), "1d", "a", 2],
-    "half_life": [2, "1d"],
-    "value": [1, "a", 1.0],
-    "element": [1, "a"],
     "old": [{"a": "b"}, {1: 2}, {0.5: 2.0}],
-    "expr": [pl.element()],
     **{name: [pl.col("i")] for name in ("exprs", "source")},
     **{name: [pl.col("b")] for name in ("others", "predicate", "predicates")},
     **{name: [pl.col("s")] for name in ("more_exprs", "more_by")},
@@ -67,6 +54,10 @@ ARGUMENTS: dict[str, list[Any]] = {
     **{name: ["i"] for name in ("columns", "index_column")},
     **{name: [0.5] for name in ("quantile", "alpha")},
     **{name: [3] for name in ("upper_bound", "length")},
+    "half_life": [2, "1d"],
+    "value": [1, "a", 1.0],
+    "element": [1, "a"],
+    "expr": [pl.element()],
     "more_columns": ["s"],
     "name": ["z"],
     "more_names": ["q"],

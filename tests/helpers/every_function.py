@@ -14,37 +14,26 @@ _MANY = [_C("i"), _C("f")]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     _DEPRECATED = pl.arctan2d("f", "i"), pl.groups("i")
+#: What is given to functions of these names, or what they are called with.
+_ALIKE: list[tuple[tuple[object, ...], tuple[str, ...]]] = [
+    (("i",), ("approx_n_unique", "count", "cum_sum", "exclude", "field", "from_epoch")),
+    (("i",), ("implode", "max", "mean", "median", "min", "n_unique", "std", "sum", "var")),
+    (("i", "f"), ("arg_sort_by", "corr", "cov", "cum_sum_horizontal", "max_horizontal")),
+    (("i", "f"), ("mean_horizontal", "min_horizontal", "sum_horizontal")),
+    (("i", "i"), ("concat_arr", "concat_list")),
+    (("d", _NEXT), ("business_day_count", "date_ranges")),
+    (("i", 2), ("head", "tail")),
+    ((2020, 1, _C("i")), ("date", "datetime")),
+    ((0, operator.add, _MANY), ("cum_fold", "fold")),
+    ((operator.add, _MANY), ("cum_reduce", "reduce")),
+    ((["i"], operator.itemgetter(0)), ("map_batches", "map_groups")),
+]
 FUNCTIONS: dict[str, list[pl.Expr]] = {
-    **{
-        name: [getattr(pl, name)("i")]
-        for name in (
-            *("approx_n_unique", "count", "cum_sum", "exclude", "field", "from_epoch"),
-            *("implode", "max", "mean", "median", "min", "n_unique", "std", "sum", "var"),
-        )
-    },
-    **{
-        name: [getattr(pl, name)("i", "f")]
-        for name in (
-            *("arg_sort_by", "corr", "cov", "cum_sum_horizontal", "max_horizontal"),
-            *("mean_horizontal", "min_horizontal", "sum_horizontal"),
-        )
-    },
-    **{name: [getattr(pl, name)("i", "i")] for name in ("concat_arr", "concat_list")},
-    **{name: [getattr(pl, name)("d", _NEXT)] for name in ("business_day_count", "date_ranges")},
-    **{name: [getattr(pl, name)("i", 2)] for name in ("head", "tail")},
+    **{name: [getattr(pl, name)(*given)] for given, names in _ALIKE for name in names},
     **{name: [getattr(pl, name)(), getattr(pl, name)("i")] for name in ("first", "last")},
     **{name: [getattr(pl, name)(6), getattr(pl, name)(pl.len())] for name in ("ones", "zeros")},
-    **{
-        name: [getattr(pl, name)("i", "f", window_size=2)]
-        for name in ("rolling_corr", "rolling_cov")
-    },
-    **{name: [getattr(pl, name)(2020, 1, _C("i"))] for name in ("date", "datetime")},
-    **{name: [getattr(pl, name)(0, operator.add, _MANY)] for name in ("cum_fold", "fold")},
-    **{name: [getattr(pl, name)(operator.add, _MANY)] for name in ("cum_reduce", "reduce")},
-    **{
-        name: [getattr(pl, name)(["i"], operator.itemgetter(0))]
-        for name in ("map_batches", "map_groups")
-    },
+    "rolling_corr": [pl.rolling_corr("i", "f", window_size=2)],
+    "rolling_cov": [pl.rolling_cov("i", "f", window_size=2)],
     "all": [pl.all(), pl.all("b")],
     "all_horizontal": [pl.all_horizontal("b", _C("i") > 0)],
     "any": [pl.any("b")],
@@ -72,8 +61,7 @@ FUNCTIONS: dict[str, list[pl.Expr]] = {
     "lit": [
         *map(pl.lit, [1, 0.5, "a", True, None, _DAY, datetime.timedelta(1), datetime.time(1)]),
         *map(pl.lit, [[1, 2], b"a", pl.Series([1] * 6), pl.Series([1])]),
-        pl.lit(pl.Series(["a"]).cast(pl.Categorical)),
-        pl.lit("a", dtype=pl.Categorical),
+        *(pl.lit(pl.Series(["a"]).cast(pl.Categorical)), pl.lit("a", dtype=pl.Categorical)),
     ],
     "nth": [pl.nth(1), pl.nth(0, 2)],
     "quantile": [pl.quantile("i", 0.5)],
@@ -85,9 +73,8 @@ FUNCTIONS: dict[str, list[pl.Expr]] = {
     "time_range": [pl.time_range()],
     "time_ranges": [pl.time_ranges("h")],
     "when": [
-        pl.when("b").then("i"),
+        *(pl.when("b").then("i"), pl.when("b").then("s").otherwise("c")),
         pl.when("b").then("i").when(_C("i") > 0).then(1).otherwise("f"),
-        pl.when("b").then("s").otherwise("c"),
         pl.when(_C("i") > _C("i").mean()).then(1),
     ],
 }

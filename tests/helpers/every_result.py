@@ -55,54 +55,28 @@ def _made() -> dict[str, Any]:
     nested = ob.Survey(("fine", "coarse"), (fine, coarse)).posterior
     loss = ob.PrivacyLoss(2.0, 3.0, 3.0, 1e-6)
     law = Discovery(OptimalThreshold(1.0, 1e-6, 0.5), DiscreteLaplace(2.0))
-    shown = ob.DiscoveredRelease(
-        column="v",
-        categories=("a", "b"),
-        drawn=(40, 30),
-        listed=0,
-        discovery=law,
-        drawn_rest=9,
-        guarantee=ob.PrivacyGuarantee(None, 1, loss, "Approximate(MaxDivergence)"),
-    )
+    promise = ob.PrivacyGuarantee(None, 1, loss, "Approximate(MaxDivergence)")
+    shown = ob.DiscoveredRelease("v", ("a", "b"), (40, 30), 0, law, 9, promise)
     posterior, whole = one.posterior, survey.posterior
     listed = release((3, 5), ("a", "b"), ob.mechanisms.HellingerExponential(0.5), 8)
     quantiles = posterior.quantiles([0.3, 0.5], edges=[0, 1, 2, 3])
     pooled = groups.pooled(ess=20)
-    return {
-        "release": one,
-        "joint": joint,
-        "groups": groups,
-        "sized": sized,
-        "survey": survey,
-        "shown": shown,
-        "rest": shown.rest,
-        "hidden": shown.hidden("q"),
-        "of categories": shown.posterior,
-        "posterior": posterior,
-        "listed": listed.posterior,
-        "learned": ob.noise_aware_posterior(one, prior="learned", ordered=["v"]),
-        "joint posterior": joint.posterior,
-        "counts": posterior.counts,
-        "records": posterior.records,
-        "category": posterior["a"],
-        "difference": posterior.difference("a", "b"),
-        "odds": posterior.odds("a"),
-        "function": posterior.quantity(itemgetter("a")),
-        "quantities": posterior.cumulative(),
-        "quantile": quantiles[0.5],
-        "quantiles": quantiles,
-        "comparison": posterior.compare(posterior),
-        "survey posterior": whole,
-        "table posterior": whole.marginal("x", "y"),
-        "differences": whole.marginal("x").compare(whole.marginal("y")),
-        "levels": nested,
-        "level": nested["fine"],
-        "pooled": pooled,
-        "of pooled": pooled["n"],
-        "estimates": combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population"),
-        "guarantee": one.guarantee,
-        "profile": ob.privacy_profile(ob.LaplaceParameters(1.0), size=9, prior=[1.0, 1.0]),
-    }
+    found = {"release": one, "joint": joint, "groups": groups, "sized": sized, "survey": survey}
+    found |= {"shown": shown, "rest": shown.rest, "hidden": shown.hidden("q")}
+    found |= {"of categories": shown.posterior, "posterior": posterior}
+    found |= {"listed": listed.posterior, "joint posterior": joint.posterior}
+    found |= {"learned": ob.noise_aware_posterior(one, prior="learned", ordered=["v"])}
+    found |= {"counts": posterior.counts, "records": posterior.records, "category": posterior["a"]}
+    found |= {"difference": posterior.difference("a", "b"), "odds": posterior.odds("a")}
+    found |= {"function": posterior.quantity(itemgetter("a"))}
+    found |= {"quantities": posterior.cumulative(), "comparison": posterior.compare(posterior)}
+    found |= {"quantile": quantiles[0.5], "quantiles": quantiles, "guarantee": one.guarantee}
+    found |= {"survey posterior": whole, "table posterior": whole.marginal("x", "y")}
+    found |= {"differences": whole.marginal("x").compare(whole.marginal("y"))}
+    found |= {"levels": nested, "level": nested["fine"], "pooled": pooled, "of pooled": pooled["n"]}
+    estimates = combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population")
+    profile = ob.privacy_profile(ob.LaplaceParameters(1.0), size=9, prior=[1.0, 1.0])
+    return found | {"estimates": estimates, "profile": profile}
 
 
 #: Take what was checked when it was made, and are for this package alone.
@@ -149,36 +123,13 @@ def called(result: Any, method: str, arguments: dict[str, Any]) -> Any:
     return function(*positional, **named)
 
 
-PLAUSIBLE: dict[str, Any] = {
-    "level": 0.9,
-    "levels": [0.2, 0.6],
-    "values": [0.1, 0.5],
-    "above": 0.2,
-    "draws": 40,
-    "number": 20,
-    "records": 20,
-    "copies": 2,
-    "ess": 20,
-    "size": 5,
-    "random_state": 1,
-    "among": "answered",
-    "of": "probabilities",
-    "by": ["x"],
-    "decimals": 3,
-    "percent": True,
-    "columns": 2,
-    "title": "t",
-    "format": "csv",
-    "edges": None,
-    "ax": None,
-    "plug_in": True,
-    "wait": True,
-    "m_prior": 1.0,
-    "kappa_prior": None,
-    "sizes": {"n": 9, "s": 5},
-    "delta": 1e-6,
-    "epsilon": 0.5,
-}
+PLAUSIBLE: dict[str, Any] = {"level": 0.9, "levels": [0.2, 0.6], "values": [0.1, 0.5]}
+PLAUSIBLE |= {"above": 0.2, "draws": 40, "number": 20, "records": 20, "copies": 2, "ess": 20}
+PLAUSIBLE |= {"size": 5, "random_state": 1, "among": "answered", "of": "probabilities"}
+PLAUSIBLE |= {"by": ["x"], "decimals": 3, "percent": True, "columns": 2, "title": "t"}
+PLAUSIBLE |= {"format": "csv", "edges": None, "ax": None, "plug_in": True, "wait": True}
+PLAUSIBLE |= {"m_prior": 1.0, "kappa_prior": None, "sizes": {"n": 9, "s": 5}}
+PLAUSIBLE |= {"delta": 1e-6, "epsilon": 0.5}
 
 
 def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any]) -> Any:

@@ -113,12 +113,9 @@ def described(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for name, one in made.items():
         loss = one.guarantee.loss
         law = getattr(one, "mechanism", None) or one.discovery
-        found[name] = {
-            "loss": repr((loss.epsilon, loss.rho, loss.range, loss.delta)),
-            "law": repr(law),
-            "drawn": repr(one.drawn),
-            "document": len(one.to_json()) > 100,
-        }
+        loss_of_one = repr((loss.epsilon, loss.rho, loss.range, loss.delta))
+        found[name] = {"loss": loss_of_one, "law": repr(law), "drawn": repr(one.drawn)}
+        found[name]["document"] = len(one.to_json()) > 100
     return found
 
 

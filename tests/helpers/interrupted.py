@@ -49,14 +49,8 @@ def main(number: int) -> None:
         context = plain_context(scan, loss={"epsilon": float(number)}, parts=number)
         spent = 0
         for i in range(number):
-            query = ob.posterior(
-                context.query(),
-                "vote",
-                categories=["a", "b", "c"],
-                nulls="a",
-                unknown="b",
-                mechanism=mechanisms[i % 2],
-            )
+            labels = {"categories": ["a", "b", "c"], "nulls": "a", "unknown": "b"}
+            query = ob.posterior(context.query(), "vote", mechanism=mechanisms[i % 2], **labels)
             how, is_there = outcome(query)
             now_spent = len(context.current_privacy_loss())
             say(json.dumps([how, is_there, now_spent - spent]))

@@ -79,12 +79,8 @@ def counted(
 ) -> list[int]:
     """The counts of a plan before noise."""
     data = frame if isinstance(frame, pl.LazyFrame) else pl.LazyFrame(frame, schema=SCHEMA)
-    context = Context.compositor(
-        data=data,
-        privacy_unit=unit or unit_of(contributions=1),
-        privacy_loss=loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    of = {"privacy_unit": unit or unit_of(contributions=1), "privacy_loss": loss_of(epsilon=1.0)}
+    context = Context.compositor(data=data, split_evenly_over=1, **of)
     transformation = counts_of_frame(plan(context.query()), Question.of(**arguments)).transformation
     counts: list[int] = transformation(data).tolist()
     return counts

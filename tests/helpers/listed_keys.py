@@ -113,15 +113,9 @@ def with_rest(noise: Noise, counts: Sequence[int], scale: float, most: int, top:
 
 def divergences(p: Floats, q: Floats, epsilons: Sequence[float]) -> Floats:
     """The larger of both orders of `Σ (P - e^ε P')+`, at every ε."""
-    return np.array(
-        [
-            max(
-                float(np.maximum(p - math.exp(epsilon) * q, 0).sum()),
-                float(np.maximum(q - math.exp(epsilon) * p, 0).sum()),
-            )
-            for epsilon in epsilons
-        ]
-    )
+    powers = [math.exp(epsilon) for epsilon in epsilons]
+    both = ((p - a * q, q - a * p) for a in powers)
+    return np.array([max(float(np.maximum(x, 0).sum()) for x in pair) for pair in both])
 
 
 def largest(noise: Noise, pairs: Iterable[Sequence[Move]], epsilons: Sequence[float]) -> Floats:

@@ -76,15 +76,8 @@ def data_sets(size: int, k: int) -> tuple[Counts, ...]:
     """Every histogram of `size` records over `k` categories, of Python integers."""
     size, k = int(size), int(k)
     bars = combinations(range(size + k - 1), k - 1)
-    return tuple(
-        sorted(
-            tuple(
-                right - left - 1
-                for left, right in zip((-1, *bar), (*bar, size + k - 1), strict=True)
-            )
-            for bar in bars
-        )
-    )
+    ends = (zip((-1, *bar), (*bar, size + k - 1), strict=True) for bar in bars)
+    return tuple(sorted(tuple(right - left - 1 for left, right in of) for of in ends))
 
 
 def neighbours(counts: Counts) -> Iterator[Counts]:
@@ -102,14 +95,9 @@ def posterior(counts: Iterable[int], prior: Iterable[float]) -> tuple[Fraction, 
 
 def local_sensitivity(counts: Counts, prior: Sequence[float]) -> arb:
     """The largest distance to the posterior of a neighbour."""
-    return max(
-        (
-            hellinger(posterior(counts, prior), posterior(other, prior))
-            for other in neighbours(counts)
-        ),
-        key=float,
-        default=arb(0),
-    )
+    own = posterior(counts, prior)
+    near = (hellinger(own, posterior(other, prior)) for other in neighbours(counts))
+    return max(near, key=float, default=arb(0))
 
 
 @lru_cache(maxsize=256)
@@ -406,13 +394,9 @@ class BallLaws:
         for i, j in self.pairs(d_in):
             ratio = self.ratio(i, j)
             for order in orders:
-                moment = sum(
-                    (
-                        p * (real(order - 1) * value).exp()
-                        for p, value in zip(self.p[i], ratio, strict=True)
-                    ),
-                    start=arb(0),
-                )
+                pairs = zip(self.p[i], ratio, strict=True)
+                terms = (p * (real(order - 1) * value).exp() for p, value in pairs)
+                moment = sum(terms, start=arb(0))
                 worst = max(worst, moment.log() / real(order - 1) / real(order), key=float)
         return worst
 

@@ -127,14 +127,11 @@ def an_expression(source: random.Random, names: list[str], depth: int) -> pl.Exp
             return x.fill_null(source.choice(_CONSTANTS))
         case 6:
             of, to, rest = constants(3)
-            return source.choice(
-                [
-                    x.replace({of: to}),
-                    x.replace_strict({of: to}, default=rest),
-                    x.replace_strict({of: to, 5: rest}),
-                    x.replace_strict({of: "b"}, default="a", return_dtype=pl.Enum(["a", "b"])),
-                ]
-            )
+            enum = pl.Enum(["a", "b"])
+            strict = [{"default": rest}, {}, {"default": "a", "return_dtype": enum}]
+            codes: list[Any] = [{of: to}, {of: to, 5: rest}, {of: "b"}]
+            every = [x.replace_strict(old, **more) for old, more in zip(codes, strict, strict=True)]
+            return source.choice([x.replace({of: to}), *every])
         case _:
             low, high = sorted(source.sample([-(2**63), -1, 0, 1, 2, 2**31, 2**63 - 1], k=2))
             return source.choice([x.clip(low, high), x.cut([low, high], labels=["a", "b", "1"])])

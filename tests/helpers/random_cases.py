@@ -75,14 +75,8 @@ class Case:
 
 
 def frame(rows: list[Row]) -> pl.LazyFrame:
-    schema = {
-        "enum": pl.Enum(LABELS),
-        "text": pl.String,
-        "number": pl.Int64,
-        "bit": pl.Boolean,
-        "g": pl.Int64,
-        "id": pl.Int64,
-    }
+    schema = {"enum": pl.Enum(LABELS), "text": pl.String, "number": pl.Int64, "bit": pl.Boolean}
+    schema |= {"g": pl.Int64, "id": pl.Int64}
     return pl.LazyFrame(rows, schema=schema)
 
 
@@ -156,40 +150,25 @@ def people(number: int, kept: int, *, changed: bool) -> Unit:
 
 
 def random_unit(random: Random) -> Unit:
-    return random.choice(
-        [
-            changes(random.choice((1, 1, 2, 3))),
-            changes(1),
-            contributions(random.choice((1, 1, 2, 4))),
-            bounds(random.choice((1, 2, 3))),
-            people(random.choice((1, 2)), random.choice((1, 2)), changed=False),
-            people(1, random.choice((1, 2)), changed=True),
-        ]
-    )
+    units = [(changes, random.choice((1, 1, 2, 3))), (changes, 1)]
+    units += [(contributions, random.choice((1, 1, 2, 4))), (bounds, random.choice((1, 2, 3)))]
+    every = [kind(number) for kind, number in units]
+    every.append(people(random.choice((1, 2)), random.choice((1, 2)), changed=False))
+    return random.choice([*every, people(1, random.choice((1, 2)), changed=True)])
 
 
 def random_loss(random: Random) -> dict[str, float]:
     epsilon, rho = math.exp(random.uniform(-3, 1.5)), math.exp(random.uniform(-6, 0.5))
     delta = random.choice((1e-3, 1e-6, 1e-9))
-    return random.choice(
-        [
-            {"epsilon": epsilon},
-            {"rho": rho},
-            {"epsilon": epsilon, "delta": delta},
-            {"rho": rho, "delta": delta},
-        ]
-    )
+    pure = [{"epsilon": epsilon}, {"rho": rho}]
+    return random.choice([*pure, *({**loss, "delta": delta} for loss in pure)])
 
 
 def random_column(random: Random) -> tuple[str, dict[str, Any]]:
     """A column and the policy that it needs."""
     column = random.choice(("enum", "text", "number", "bit"))
-    categories: dict[str, list[Any] | None] = {
-        "enum": None,
-        "text": list(LABELS),
-        "number": [0, 1],
-        "bit": [False, True],
-    }
+    categories: dict[str, list[Any] | None] = {"enum": None, "text": list(LABELS)}
+    categories |= {"number": [0, 1], "bit": [False, True]}
     asked: dict[str, Any] = {}
     if (own := categories[column]) is not None:
         asked["categories"] = own

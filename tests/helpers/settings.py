@@ -94,14 +94,8 @@ def is_within_bounds(made):
 
 def posterior(made):
     """The posterior of a setting."""
-    return given_noise(
-        made["drawn"],
-        made["prior"],
-        LAWS[made["law"]](made["scale"]),
-        noised=made["noised"],
-        size=made.get("size"),
-        records_prior=made.get("records_prior"),
-    )
+    of = {name: made.get(name) for name in ("noised", "size", "records_prior")}
+    return given_noise(made["drawn"], made["prior"], LAWS[made["law"]](made["scale"]), **of)
 
 
 def exact(made):
@@ -125,10 +119,7 @@ def deviations(found, right):
     worst = {
         "mean": np.max(np.abs(theta.mean() - right.mean()) / std),
         "std": np.max(np.abs(np.sqrt(theta.variance()) / std - 1)),
-        "cdf": 0.0,
-        "count mean": 0.0,
-        "count std": 0.0,
-        "count cdf": 0.0,
+        **dict.fromkeys(("cdf", "count mean", "count std", "count cdf"), 0.0),
     }
     values, complements = theta.two_sided_quantile(LEVELS[:, None])
     count_mean, count_std = counts.mean(), counts.std()

@@ -46,12 +46,8 @@ filter.errors.onMismatch = NEUTRAL
 
 def released(frame: Any) -> Any:
     """What a release of `vote` stated, or how it failed."""
-    of = context(
-        frame,
-        privacy_unit=dp.unit_of(contributions=1, identifier="person"),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    unit, loss = dp.unit_of(contributions=1, identifier="person"), dp.loss_of(epsilon=1.0)
+    of = context(frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)
     asked = ob.posterior(
         of.query().truncate_per_group(1), "vote", categories=["no"], nulls="none", unknown="other"
     )

@@ -21,12 +21,8 @@ def every_kind_of_query(context: dp.Context, query: Query) -> None:
     assert_type(groups.release()["north"], ob.Release)
     by_region = ob.posterior(query, "vote", by="region", categories={"region": ["north", None]})
     assert_type(by_region, PosteriorQuery[GroupedRelease])
-    by_both = ob.posterior(
-        context.query(),
-        "vote",
-        by=["state", "county"],
-        categories={"vote": ["yes", "no"], ("state", "county"): [("CA", "LA")]},
-    )
+    labels = {"vote": ["yes", "no"], ("state", "county"): [("CA", "LA")]}
+    by_both = ob.posterior(context.query(), "vote", by=["state", "county"], categories=labels)
     assert_type(by_both.release()["CA", "LA"], ob.Release)
     table = ob.posterior(
         context.query(), ["region", "vote"], categories={"vote": ["yes", "no"]}, nulls="no"

@@ -157,17 +157,10 @@ def held(
     shares = _held(draws / sums[:, None], one.counts / one.counts.sum(), rng)
     theta = one.intensities / one.intensities.sum()
     probable = 0 if known is None else _held(known.shares.draws(DRAWS, rng), theta, rng).sum()
-    return Held(
-        int(good.sum()),
-        good.size,
-        int((good & one.near).sum()),
-        int(one.near.sum()),
-        int(shares.sum()),
-        int(probable),
-        float((sums.mean() - one.counts.sum()) / sums.std()),
-        0.0 if known is None else known.shift,
-        0.0 if known is None else effective(known),
-    )
+    kept = (int((good & one.near).sum()), int(one.near.sum()), int(shares.sum()), int(probable))
+    away = float((sums.mean() - one.counts.sum()) / sums.std())
+    drawn = (0.0, 0.0) if known is None else (known.shift, effective(known))
+    return Held(int(good.sum()), good.size, *kept, away, *drawn)
 
 
 def run(world: World, number: int) -> tuple[Held, Held, Held]:

@@ -65,19 +65,12 @@ def test_the_numbers_of_a_small_case_are_those_of_pencil_and_paper() -> None:
     stds = {("x",): [0.1, 0.1], ("y",): [0.2, 0.2], ("x", "y"): [0.1, 0.2, 0.3, 0.4]}
 
     def marginal(*names: str) -> Any:
-        return SimpleNamespace(
-            axes=names,
-            measured=len(names) == 1,
-            mean=lambda: np.array(means[names]),
-            std=lambda: np.array(stds[names]),
-        )
+        mean, std = (lambda: np.array(means[names])), (lambda: np.array(stds[names]))
+        return SimpleNamespace(axes=names, measured=len(names) == 1, mean=mean, std=std)
 
-    stub = Stub(
-        variables=("x", "y"),
-        categories={"x": ("a", "b"), "y": (0, 1)},
-        tables=(("x",), ("y",)),
-        marginal=marginal,
-    )
+    labels = {"x": ("a", "b"), "y": (0, 1)}
+    of = {"tables": (("x",), ("y",)), "marginal": marginal}
+    stub = Stub(variables=("x", "y"), categories=labels, **of)
     copies = [
         pl.DataFrame({"x": ["a", "b", "b", "b"], "y": [0, 0, 1, 1]}),
         pl.DataFrame({"y": [0, 0, 1, 1], "x": ["a", "a", "a", "b"]}),
@@ -153,13 +146,11 @@ def test_copies_agree_with_what_was_released_and_changed_ones_do_not() -> None:
 
 def test_files_that_were_written_agree_as_the_frames_do(tmp_path: Path) -> None:
     found = posterior()
-    for format_, read in (
-        ("parquet", pl.read_parquet),
-        (
-            "csv",
-            lambda path: pl.read_csv(path, infer_schema=False, missing_utf8_is_empty_string=True),
-        ),
-    ):
+
+    def read_csv(path):
+        return pl.read_csv(path, infer_schema=False, missing_utf8_is_empty_string=True)
+
+    for format_, read in (("parquet", pl.read_parquet), ("csv", read_csv)):
         folder = tmp_path / format_
         paths = found.write_synthetic(folder, 2, "predictive", format=format_, random_state=4)
         frames = found.synthetic(2, "predictive", random_state=4)
@@ -195,33 +186,28 @@ def test_a_copy_without_records_has_no_shares() -> None:
     assert row["combined_std"] == 0
 
 
+SECRET, NO_AGE = pl.lit("secret"), pl.lit(None, pl.Boolean)
+
+
 @pytest.mark.parametrize(
-    ("change", "kind", "message"),
+    ("change", "message"),
     [
-        (lambda copies: [], "population", r"copies: .*at least one frame"),
+        (lambda copies: [], r"copies: .*at least one frame"),
+        (lambda copies: [copies[0], copies[1].drop("age")], r"copies\[1\]: has no column 'age'"),
         (
-            lambda copies: [copies[0], copies[1].drop("age")],
-            "population",
-            r"copies\[1\]: has no column 'age'",
-        ),
-        (
-            lambda copies: [copies[0].with_columns(vote=pl.lit("secret"))],
-            "population",
+            lambda copies: [copies[0].with_columns(vote=SECRET)],
             r"copies\[0\]: has values of 'vote' .*`write_synthetic`",
         ),
-        (
-            lambda copies: [copies[0].with_columns(age=pl.lit(None, pl.Boolean))],
-            "population",
-            r"copies\[0\]: has values of 'age'",
-        ),
-        (lambda copies: copies, "both", "kind='both': must be"),
+        (lambda copies: [copies[0].with_columns(age=NO_AGE)], r"copies\[0\]: has values of 'age'"),
     ],
 )
-def test_what_is_no_copy_is_refused(change: Any, kind: Any, message: str) -> None:
+def test_what_is_no_copy_is_refused(change: Any, message: str) -> None:
     copies = posterior().synthetic(2, random_state=6)
     with pytest.raises(ValueError, match=message) as caught:
-        agreement(posterior(), change(copies), kind=kind)
+        agreement(posterior(), change(copies), kind="population")
     assert "secret" not in str(caught.value)
+    with pytest.raises(ValueError, match="kind='both': must be"):
+        agreement(posterior(), copies, kind="both")
 
 
 def test_another_posterior_is_refused() -> None:

@@ -47,13 +47,10 @@ def flat(k: int, drawn: Any, law: Any, size: int | None, highest: int) -> TreeCo
 
 
 def release(drawn: Any, labels: Any, scale: float, size: int | None = None) -> ob.Release:
-    return ob.Release(
-        tuple(np.asarray(drawn).tolist()),
-        tuple(labels),
-        (1.0,) * len(labels),
-        ob.LaplaceParameters(scale, total="private"),
-        ob.PrivacyGuarantee(size, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence"),
-    )
+    guarantee = ob.PrivacyGuarantee(size, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence")
+    noise = ob.LaplaceParameters(scale, total="private")
+    drawn = tuple(np.asarray(drawn).tolist())
+    return ob.Release(drawn, tuple(labels), (1.0,) * len(labels), noise, guarantee)
 
 
 def tables(size: int | None, seed: int = 0) -> dict[str, ob.Release]:
@@ -63,14 +60,14 @@ def tables(size: int | None, seed: int = 0) -> dict[str, ob.Release]:
     states = np.bincount(STATES, counties).astype(int)
     regions = np.bincount(REGIONS, counties).astype(int)
     law, order = DiscreteLaplace(8.0), [2, 0, 1]
+
+    def noised(counts):
+        return counts + law.simulate((len(counts),), rng)
+
     return {
-        "state": release(
-            (states + law.simulate((3,), rng))[order], [f"s{i}" for i in order], 8.0, size
-        ),
-        "county": release(
-            counties + law.simulate((LEAVES,), rng), [f"c{i}" for i in range(LEAVES)], 8.0, size
-        ),
-        "region": release(regions + law.simulate((2,), rng), ["north", "south"], 8.0, size),
+        "state": release(noised(states)[order], [f"s{i}" for i in order], 8.0, size),
+        "county": release(noised(counties), [f"c{i}" for i in range(LEAVES)], 8.0, size),
+        "region": release(noised(regions), ["north", "south"], 8.0, size),
     }
 
 
@@ -457,16 +454,13 @@ def merged(given: dict[str, ob.Release]) -> dict[str, ob.Release]:
     from dataclasses import replace
 
     county = given["county"].categories
-    return given | {
-        name: replace(
-            given[name],
-            parts=tuple(
-                tuple(county[i] for i in np.flatnonzero(PARTS[name] == at))
-                for at in range(given[name].k)
-            ),
-        )
-        for name in ("state", "region")
-    }
+
+    def parts(name):
+        of = (np.flatnonzero(PARTS[name] == at) for at in range(given[name].k))
+        return tuple(tuple(county[i] for i in part) for part in of)
+
+    merged = {name: replace(given[name], parts=parts(name)) for name in ("state", "region")}
+    return given | merged
 
 
 def test_merged_categories_nest_in_those_of_their_column() -> None:

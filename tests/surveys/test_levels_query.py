@@ -36,14 +36,8 @@ def test_names_groups_and_labels() -> None:
         assert question["categories"] == AGES
         assert question["nulls"] == AGES[0]
     merge = questions["age by 3"]["merge"]
-    assert list(merge) == [
-        "18-22 to 28-32",
-        "33-37 to 43-47",
-        "48-52 to 58-62",
-        "63-67 to 73-77",
-        "78-82 to 88-92",
-        "93-97",  # alone
-    ]
+    of_three = ["18-22 to 28-32", "33-37 to 43-47", "48-52 to 58-62", "63-67 to 73-77"]
+    assert list(merge) == [*of_three, "78-82 to 88-92", "93-97"], "the last is alone"
     assert merge["93-97"] == AGES[15:]
     assert [list(map(AGES.index, part)) for part in questions["age by 9"]["merge"].values()] == [
         list(range(9)),
@@ -54,12 +48,8 @@ def test_names_groups_and_labels() -> None:
 
 def test_a_new_label_is_a_category_of_every_level() -> None:
     one = ob.levels("age", list(range(9)), branching=3, nulls="none", unknown=8)
-    assert one["age by 3"]["merge"] == {
-        "0 to 2": [0, 1, 2],
-        "3 to 5": [3, 4, 5],
-        "6 to 8": [6, 7, 8],
-        "none": ["none"],
-    }
+    of_three = {"0 to 2": [0, 1, 2], "3 to 5": [3, 4, 5], "6 to 8": [6, 7, 8], "none": ["none"]}
+    assert one["age by 3"]["merge"] == of_three
     left_out = ob.levels("age", list(range(9)), branching=3, nulls=ob.DROP, unknown=8)
     assert list(left_out["age by 3"]["merge"]) == ["0 to 2", "3 to 5", "6 to 8"]
 
@@ -107,15 +97,10 @@ def test_given_merges_are_levels_of_a_survey() -> None:
 @pytest.mark.parametrize(
     ("k", "budget", "widths"),
     [
-        (49, "epsilon", []),
-        (50, "epsilon", [8]),
-        (100, "epsilon", [10]),
-        (1024, "epsilon", [32]),
-        (1025, "epsilon", [11, 121]),
-        (10, "rho", []),
-        (11, "rho", [2, 4, 8]),
-        (16, "rho", [2, 4, 8]),
-        (17, "rho", [2, 4, 8, 16]),
+        *((49, "epsilon", []), (50, "epsilon", [8]), (100, "epsilon", [10])),
+        *((1024, "epsilon", [32]), (1025, "epsilon", [11, 121])),
+        *((10, "rho", []), (11, "rho", [2, 4, 8])),
+        *((16, "rho", [2, 4, 8]), (17, "rho", [2, 4, 8, 16])),
     ],
 )
 def test_levels_follow_the_number_of_categories(k: int, budget: Any, widths: list[int]) -> None:
@@ -153,10 +138,8 @@ def mean_variance(shares: list[float], parts: list[Any], power: float) -> float:
 @pytest.mark.parametrize(
     ("k", "budget", "power", "gain"),
     [
-        (60, "epsilon", 2, 1.05),
-        (100, "epsilon", 2, 1.35),
-        (11, "rho", 1, 1.0),
-        (100, "rho", 1, 3.3),
+        *((60, "epsilon", 2, 1.05), (100, "epsilon", 2, 1.35)),
+        *((11, "rho", 1, 1.0), (100, "rho", 1, 3.3)),
     ],
 )
 def test_levels_are_worth_their_budget(k: int, budget: Any, power: float, gain: float) -> None:

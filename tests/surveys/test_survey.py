@@ -16,14 +16,9 @@ LOSS = ob.PrivacyLoss(epsilon=0.1, rho=0.005, range=0.2)
 PROMISE = ob.PrivacyGuarantee(None, 1, LOSS, "MaxDivergence")
 NOISE = ob.LaplaceParameters(10.0, total="private")
 VOTE = ob.Release((60, 40), ("yes", "no"), (1.0, 1.0), NOISE, PROMISE)
-TABLE = ob.Release(
-    (30, 30, 20, 20),
-    (("yes", "n"), ("yes", "s"), ("no", "n"), ("no", "s")),
-    (1.0,) * 4,
-    NOISE,
-    replace(PROMISE, loss=replace(LOSS, epsilon=0.2)),
-    ("vote", "region"),
-)
+CELLS = ("yes", "n"), ("yes", "s"), ("no", "n"), ("no", "s")
+OF_TABLE = replace(PROMISE, loss=replace(LOSS, epsilon=0.2))
+TABLE = ob.Release((30, 30, 20, 20), CELLS, (1.0,) * 4, NOISE, OF_TABLE, ("vote", "region"))
 GROUPS = GroupedRelease(
     ("n", None), ((30, 20), (30, 20)), ("yes", "no"), (1.0, 1.0), NOISE, PROMISE
 )
@@ -99,13 +94,9 @@ def test_tables_name_the_questions_and_state_every_loss():
     title, headings, *questions, together = str(SURVEY).splitlines()
     assert (title, headings.split()) == ("Survey", ["Question", "Counts", "Mechanism", "Loss"])
     mechanism = "discrete Laplace noise, scale 10"
-    for line, name, counts, loss in zip(
-        questions,
-        SURVEY,
-        ("2 categories", "4 cells", "2 categories in 2 groups"),
-        ("0.1", "0.2", "0.1"),
-        strict=True,
-    ):
+    counts = ("2 categories", "4 cells", "2 categories in 2 groups")
+    each = zip(questions, SURVEY, counts, ("0.1", "0.2", "0.1"), strict=True)
+    for line, name, counts, loss in each:
         assert line.split() == [name, *counts.split(), *mechanism.split(), "ε", "=", loss]
     assert together == "All together: ε = 0.4001 for one privacy unit."
 

@@ -15,16 +15,13 @@ pytestmark = pytest.mark.usefixtures("pictures", "short_chains", "computed_once"
 
 def drawn(ax):
     """The means and the ends of the intervals of every series of a picture."""
-    return [
-        (
-            series.lines[0].get_xdata(),
-            np.array(
-                [segment[:, 0] for segment in series.lines[2][0].get_segments() if len(segment)]
-            ),
-        )
-        for series in ax.containers
-        if hasattr(series, "lines")
-    ]
+
+    def ends(series):
+        segments = series.lines[2][0].get_segments()
+        return np.array([segment[:, 0] for segment in segments if len(segment)])
+
+    drawn = [series for series in ax.containers if hasattr(series, "lines")]
+    return [(series.lines[0].get_xdata(), ends(series)) for series in drawn]
 
 
 def names(ax):
@@ -87,15 +84,10 @@ def test_what_no_figure_can_have_is_refused():
 def test_of_many_discovered_categories_the_most_frequent_are_drawn() -> None:
     counts = {f"code {n:03}": 30 + (7 * n) % 150 for n in range(150)}
     loss = ob.PrivacyLoss(epsilon=1.0, rho=np.inf, range=np.inf, delta=1e-8)
-    release = ob.DiscoveredRelease(
-        column="code",
-        categories=tuple(counts),
-        drawn=tuple(counts.values()),
-        listed=0,
-        discovery=Discovery(OptimalThreshold(1.0, 1e-8, 0.75), DiscreteLaplace(5.0)),
-        drawn_rest=800,
-        guarantee=ob.PrivacyGuarantee(None, 1, loss, "Approximate(MaxDivergence)"),
-    )
+    law = Discovery(OptimalThreshold(1.0, 1e-8, 0.75), DiscreteLaplace(5.0))
+    guarantee = ob.PrivacyGuarantee(None, 1, loss, "Approximate(MaxDivergence)")
+    drawn = tuple(counts), tuple(counts.values())
+    release = ob.DiscoveredRelease("code", *drawn, 0, law, 800, guarantee)
     (ax,) = ob.Survey(("code",), (release,)).plot(columns=1).axes
     labels = [text.get_text() for text in ax.get_yticklabels()]
     assert set(labels) == set(sorted(counts, key=lambda label: -counts[label])[:100])

@@ -217,14 +217,13 @@ def answers_of(p: Any) -> dict[str, Any]:
 
 
 #: What is no function of the draws of these probabilities.
+OF = "concentration"
 OTHERS: dict[str, Any] = {
     "categories": lambda t: t.categories == ("left", "right", "none"),
     "axes": lambda t: t.axes == ("vote",),
     "prior": lambda t: t.prior == (0.0,) * 3,
     "release": lambda t: not hasattr(t, "release"),
-    "learned": lambda t: math.isclose(
-        t.learned["concentration"].mean(), posterior().concentration.mean()
-    ),
+    "learned": lambda t: math.isclose(t.learned[OF].mean(), posterior().concentration.mean()),
     "diagnostics": lambda t: t.diagnostics.categories == t.categories,
     "counts": lambda t: np.all(abs(t.counts.mean() - SIZE * t.mean()) < 1),
     "records": lambda t: (t.records.mean(), t.records.std()) == (SIZE, 0),
@@ -274,18 +273,13 @@ def test_tables_made_of_a_table() -> None:
     """They are those of the survey, also where the table itself is implied and they are not."""
     found = posterior()
     whole = found.marginal("vote", "age", "region")
+    of_two = found.conditional("vote", "age", region=2)
     for made, own in (
         (whole.marginal("age", "vote"), found.marginal("age", "vote")),
         (whole.conditional("vote", age=True), found.conditional("vote", age=True)),
-        (whole.conditional(region=2), found.conditional("vote", "age", region=2)),
-        (
-            found.conditional("vote", "age", region=2).conditional("vote", age=False),
-            found.conditional("vote", region=2, age=False),
-        ),
-        (
-            found.conditional("vote", "age", region=2).marginal("age"),
-            found.conditional("age", region=2),
-        ),
+        (whole.conditional(region=2), of_two),
+        (of_two.conditional("vote", age=False), found.conditional("vote", region=2, age=False)),
+        (of_two.marginal("age"), found.conditional("age", region=2)),
     ):
         assert (made.axes, made.measured) == (own.axes, own.measured)
         np.testing.assert_array_equal(made.mean(), own.mean())
@@ -645,12 +639,8 @@ def test_margins_under_wide_noise_are_named() -> None:
     has 150 a level, and passes it between 17 and 18. A table more tells of both.
     """
     pair: Any = ("age", "vote")
-    for scale, narrow in (
-        (14.0, ()),
-        (15.0, ("vote",)),
-        (17.0, ("vote",)),
-        (18.0, ("age", "vote")),
-    ):
+    widths = (14.0, ()), (15.0, ("vote",)), (17.0, ("vote",)), (18.0, ("age", "vote"))
+    for scale, narrow in widths:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             found = survey_posterior(with_noise(scale, pair=pair), ess=20)

@@ -128,19 +128,13 @@ STEPS = 6
 
 def small_survey(unit, size, epsilon=1.0):
     rows = SMALL[:2]
-    asked = ob.survey(
-        context({"epsilon": epsilon}, unit, rows, split_evenly_over=1).query(),
-        {
-            "vote": {"column": "vote", "nulls": "no", "size": size, "mechanism": LAPLACE},
-            "age": {
-                "column": "age",
-                "nulls": "old",
-                "size": size,
-                "mechanism": LAPLACE if size is None else "knorm_parameters",
-            },
-        },
-        share={"vote": 1, "age": 2},
-    )
+    of_age = LAPLACE if size is None else "knorm_parameters"
+    questions = {
+        "vote": {"column": "vote", "nulls": "no", "size": size, "mechanism": LAPLACE},
+        "age": {"column": "age", "nulls": "old", "size": size, "mechanism": of_age},
+    }
+    query = context({"epsilon": epsilon}, unit, rows, split_evenly_over=1).query()
+    asked = ob.survey(query, questions, share={"vote": 1, "age": 2})
     return asked, asked.release()
 
 
@@ -185,16 +179,13 @@ def test_the_joint_loss_of_all_neighbours_is_what_is_debited(unit, size):
     # Negative controls: a budget of 1 % more is noticed, and so is a whole budget for each question
     _, more = small_survey(unit, size, epsilon=1.01)
     assert joint_worst(more, size) > 1.005 * claimed
-    whole = {
-        name: ob.posterior(
-            context({"epsilon": 1.0}, unit, SMALL[:2], split_evenly_over=1).query(),
-            name,
-            nulls=labels[-1],
-            size=size,
-            mechanism=answers[name].mechanism.name,
-        ).release()
-        for name, labels in (("vote", VOTE), ("age", AGE))
-    }
+
+    def asked_alone(name, labels):
+        query = context({"epsilon": 1.0}, unit, SMALL[:2], split_evenly_over=1).query()
+        of = {"nulls": labels[-1], "size": size, "mechanism": answers[name].mechanism.name}
+        return ob.posterior(query, name, **of).release()
+
+    whole = {name: asked_alone(name, labels) for name, labels in (("vote", VOTE), ("age", AGE))}
     assert joint_worst(whole, size) > 1.9 * claimed
 
 
@@ -235,14 +226,9 @@ def test_a_grouped_query_groups_every_question():
 
 
 def test_mechanisms_are_those_of_posterior():
-    asked = {
-        "named": {"column": "age", "nulls": "old", "mechanism": "laplace_parameters"},
-        "fixed": {
-            "column": "vote",
-            "nulls": "no",
-            "mechanism": ob.LaplaceParameters(40.0, total="private"),
-        },
-    }
+    asked = {"named": {"column": "age", "nulls": "old", "mechanism": "laplace_parameters"}}
+    noise = ob.LaplaceParameters(40.0, total="private")
+    asked["fixed"] = {"column": "vote", "nulls": "no", "mechanism": noise}
     query = ob.survey(context(split_evenly_over=1).query(), asked)
     answers = query.release()
     assert answers["named"].mechanism == ob.LaplaceParameters(4.0, total="private")
@@ -291,6 +277,10 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
 
 
 # --- refusals
+OF_VOTE = {"column": "vote", "nulls": "no"}
+OF_BOTH = {"by": ["region", "vote"], "categories": {("region", "vote"): [("a", "b")]}}
+
+
 @pytest.mark.parametrize(
     ("asked", "share", "message"),
     [
@@ -300,40 +290,17 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
         ({"a": "vote"}, "equal", r"questions\['a'\]='vote': .*mapping .*column"),
         ({"a": {"colum": "vote", "categories": VOTE}}, "equal", r"keys are \['colum', .* you"),
         ({"a": {"column": "none"}}, "equal", r"questions\['a'\]: .*none"),
+        ({"a": OF_VOTE | {"shares": 2}}, "equal", r"questions\['a'\]: .*shares"),
         (
-            {"a": {"column": "vote", "nulls": "no", "shares": 2}},
-            "equal",
-            r"questions\['a'\]: .*shares",
-        ),
-        (
-            {"a": {"column": "vote", "nulls": "no", "catgories": VOTE}},
+            {"a": OF_VOTE | {"catgories": VOTE}},
             "equal",
             r"catgories=\['yes', 'no'\]: .* you mean 'categories'",
         ),
-        (
-            {"a": {"column": "vote", "nulls": "no", "by": 3}},
-            "equal",
-            r"questions\['a'\]: by=3: .*name of",
-        ),
-        (
-            {
-                "a": {
-                    "column": "vote",
-                    "nulls": "no",
-                    "by": ["region", "vote"],
-                    "categories": {("region", "vote"): [("a", "b")]},
-                }
-            },
-            "equal",
-            r"questions\['a'\]: by='vote': .*asked for",
-        ),
+        ({"a": OF_VOTE | {"by": 3}}, "equal", r"questions\['a'\]: by=3: .*name of"),
+        ({"a": OF_VOTE | OF_BOTH}, "equal", r"questions\['a'\]: by='vote': .*asked for"),
         (None, "errors", "share='errors': must be 'equal', or a mapping from every"),
         (None, ["equal"], r"share=\['equal'\]: must be 'equal', or a mapping"),
-        (
-            {"a": {"column": "vote", "nulls": "no", "share": 0}},
-            {"a": 1},
-            r"questions\['a'\]: share=0: must be finite",
-        ),
+        ({"a": OF_VOTE | {"share": 0}}, {"a": 1}, r"questions\['a'\]: share=0: must be finite"),
         (None, {"vote": 1}, r"weight for .*'vote', 'by region', 'table'"),
         (None, {"vote": 1, "by region": 0, "table": 1}, r"share\['by region'\]=0: must be finite"),
         (None, {"vote": 1, "by region": "2", "table": 1}, r"share\['by region'\]='2': must be a n"),
@@ -351,14 +318,8 @@ def test_groups_of_groups_are_refused():
 
 
 def test_a_mechanism_beyond_its_share_and_a_missing_budget_are_refused():
-    asked = {
-        "a": {"column": "vote", "nulls": "no"},
-        "b": {
-            "column": "vote",
-            "nulls": "no",
-            "mechanism": ob.LaplaceParameters(2.0, total="private"),
-        },
-    }
+    asked = {"a": {"column": "vote", "nulls": "no"}}
+    asked["b"] = asked["a"] | {"mechanism": ob.LaplaceParameters(2.0, total="private")}
     unspent = context()
     query = ob.survey(unspent.query(epsilon=1.0), asked)
     with pytest.raises(ValueError, match=r"questions\['b'\]: mechanism=.*exceeds the budget"):

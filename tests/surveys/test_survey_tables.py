@@ -53,14 +53,10 @@ MODELS: dict[str, tuple[Any, ...]] = {
 }
 #: Those with moves in tables of different shapes, and in several tables each, that are made in one
 #: call: of two pairs, and of the second and the fourth variable.
+PATH = ((0, 1), (1, 2), (2, 3), (3, 4))
 TOGETHER: dict[str, tuple[Any, ...]] = {
     "three unequal tables": ((3, 2, 2), ((0, 1), (1, 2)), ((1,),), ((0, 1), (1, 2), (2,))),
-    "four tables in a row": (
-        (2, 2, 2, 2, 2),
-        ((0, 1), (1, 2), (2, 3), (3, 4)),
-        ((1,), (2,), (3,)),
-        ((0, 1), (1, 2), (2, 3), (3, 4)),
-    ),
+    "four tables in a row": ((2,) * 5, PATH, ((1,), (2,), (3,)), PATH),
 }
 #: One of each shape, with public and private numbers of records.
 QUICK = [("path", 6), ("path", None), ("cycle", None), ("apart", 6)]
@@ -131,13 +127,10 @@ def test_chains_meet_every_data_set(name: str, size: int | None, seed: int) -> N
     assert worst(*case(name, size, seed)) < FARTHEST
 
 
-@pytest.mark.parametrize(
-    ("name", "size"),
-    some_of(
-        [("three unequal tables", 4), ("three unequal tables", None), ("four tables in a row", 3)],
-        2,
-    ),
-)
+CASES = [("three unequal tables", 4), ("three unequal tables", None), ("four tables in a row", 3)]
+
+
+@pytest.mark.parametrize(("name", "size"), some_of(CASES, 2))
 def test_moves_made_in_one_call_meet_every_data_set(name: str, size: int | None) -> None:
     survey, drawn = case(name, size, 1, counted=2)
     draws = draw(model_of(survey, drawn), 400, np.random.default_rng(7))
