@@ -53,7 +53,7 @@ def test_probabilities_and_numbers_of_records_are_those_of_sums_over_all_counts(
     sizes = np.add.outer(np.arange(most + 1), np.arange(most + 1))
     for a in CONCENTRATIONS:
         found = [one.log_p(np.array(a)) for one in groups]
-        records = [one.all_records(one.mixture(np.array(a))) for one in groups]
+        records = [one.all_records(one.mixture(np.array(a), moments=2)) for one in groups]
         means, variances = np.array(records).T
         every = [log_terms(noise, drawn, a, most) for drawn in DRAWN]
         assert found == pytest.approx([special.logsumexp(each) for each in every], abs=error)
@@ -74,7 +74,7 @@ def test_places_that_stand_for_several_counts_answer_as_all_counts_do(monkeypatc
     def log_p():
         mixtures = PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
         found = [mixtures.log_p(np.full(3, a)) for a in (0.5, 4.0, 60.0)]
-        return np.diff(found), mixtures.nodes.shape[1]
+        return np.diff(found), len(mixtures.nodes)
 
     some, few = log_p()
     monkeypatch.setattr(module, "_OF_SCALE", 0.03)
@@ -162,6 +162,18 @@ def test_counts_are_drawn_from_their_law():
         # Negative control: another concentration.
         other = special.softmax(log_terms(noise, drawn, a[::-1] * 3, 60))[sets[:, 0], sets[:, 1]]
         assert np.max(np.abs(found - other) / error) > LIMIT + 1
+
+
+def test_counts_of_many_groups_have_their_numbers_of_records_together():
+    """What is off by a part of a record in each count is seen in all of them."""
+    noise, a, rng = DiscreteLaplace(4.0), np.array([3.0, 5.0, 9.0]), np.random.default_rng(0)
+    drawn = rng.poisson(200.0, (60, 3)) + noise.simulate((60, 3), rng)
+    mixtures = PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
+    mean, variance = mixtures.all_records(mixtures.mixture(a, moments=2))
+    records = mixtures.counts(a, 1000, rng)[0].sum(axis=(1, 2))
+    assert abs(records.mean() - mean) / np.sqrt(variance / 1000) < LIMIT
+    # Negative control: a tenth of a record.
+    assert abs(records.mean() + 0.1 * drawn.size - mean) / np.sqrt(variance / 1000) > LIMIT
 
 
 def given(name, noise, size):

@@ -13,7 +13,9 @@ mixture of laws of independent counts. Counts that are alike are computed once.
 """
 
 import math
+import operator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,16 +36,16 @@ _LARGE = 3.0
 #: Counts are as far apart as this part of the noise's scale, and of their distance from what was
 #: drawn, or as this part of the square root of the count, where that is less.
 _OF_SCALE, _OF_DISTANCE, _OF_ROOT = 0.8, 0.5, 1.5
-#: Numbers that one array holds.
-_BLOCK = 1 << 21
+#: Numbers that one array holds, and that are remembered of mixtures.
+_BLOCK, _REMEMBERED = 1 << 20, 1 << 24
 
 
 def nodes_of(
     noisy: DrawnCounts, start: Integers, most: float = np.inf
-) -> tuple[Floats, Integers, Integers, Floats]:
-    """Counts, shape `(..., m)`, at most `most`, of what was drawn with possible counts to begin
-    with, both of shape `(...)`; the first and last of the integers that each stands for, and the
-    logarithm of their number. Two stand for each interval, with its mean and variance.
+) -> tuple[Floats, Floats, Floats]:
+    """Counts, shape `(m, c)`, at most `most`, of what was drawn with possible counts to begin with,
+    both of shape `(c,)`. Each stands for the integers below real numbers that follow one, for as
+    many as the last array says: two for an interval, with its mean and variance.
     """
     reach, drawn = noisy.noise.reach(DEPTH), np.where(noisy.noised, noisy.drawn, start)
     away, small = [0], [0]
@@ -57,26 +59,21 @@ def nodes_of(
     while small[-1] < end.max():
         small.append(small[-1] + max(1, int(_OF_ROOT * math.sqrt(small[-1]))))
     # What was drawn stands for itself alone.
-    about = wide[..., None] * np.concatenate([np.negative(away), away])
-    about += drawn[..., None] + np.repeat([0, 1], len(away))
-    every = np.broadcast_to(small, (*drawn.shape, len(small)))
-    edges = np.clip(np.concatenate([about, every], axis=-1), low[..., None], end[..., None])
-    edges = np.sort(edges, axis=-1)
-    again = np.diff(edges, axis=-1, append=-1) == 0
-    edges = np.sort(np.where(again, end[..., None], edges), axis=-1)
-    edges = edges[..., : edges.shape[-1] - again.sum(axis=-1).min()]
-    first, last = edges[..., :-1], edges[..., 1:] - 1
-    size, middle = last - first + 1, np.maximum(first + last, 0) // 2
-    away = np.sqrt(np.maximum(size**2 - 1, 0) / 12)
-    nodes = np.maximum(first + last, 0) / 2 + np.stack([-away, away])
-    first, last = np.stack([first, middle + 1]), np.stack([middle, last])
-    number = np.where(size > 1, size / 2, np.stack([size, 0 * size]))
-    with np.errstate(divide="ignore"):
-        found: Any = nodes, first, last, np.log(number)
-    nodes, first, last, log_number = (
-        np.moveaxis(one, 0, -1).reshape(*drawn.shape, -1) for one in found
+    about = np.concatenate([np.negative(away), away])[:, None] * wide + drawn
+    about += np.repeat([0, 1], len(away))[:, None]
+    every = np.concatenate([about, np.tile(small, (drawn.size, 1)).T])
+    edges = np.sort(np.clip(every, low, end), axis=0)
+    edges[1:][np.diff(edges, axis=0) == 0] = end.max()
+    edges = np.minimum(np.sort(edges, axis=0), end)
+    edges = edges[: (edges < end).sum(axis=0).max() + 1]
+    first, size = edges[:-1], np.diff(edges, axis=0)
+    middle, away = first + (size - 1) / 2, np.sqrt(np.maximum(size**2 - 1, 0) / 12)
+    half = np.where(size > 1, size / 2, size)
+    begin = np.concatenate([first, first + half])
+    nodes, number = (
+        np.concatenate(of) for of in ([middle - away, middle + away], [half, size - half])
     )
-    return nodes, first, last, log_number
+    return nodes, begin, number
 
 
 def alike(*columns: Any) -> tuple[Integers, Integers]:
@@ -87,41 +84,39 @@ def alike(*columns: Any) -> tuple[Integers, Integers]:
 
 
 class Risings:
-    """`ln Γ(x + a) / Γ(a)` of counts x, shape `(..., m)`, for any a."""
+    """`ln Γ(x + a) / Γ(a)` of counts x, with whose shape that of their categories broadcasts, for
+    any a.
+    """
 
-    def __init__(self, nodes: Integers | Floats) -> None:
+    def __init__(self, nodes: Integers | Floats, categories: Integers) -> None:
         values, places = np.unique(nodes, return_inverse=True)
         self._values: Any = values
-        self._places = places.reshape(nodes.shape)
+        self._places = categories, places.reshape(nodes.shape)
 
-    def of(self, a: Floats, categories: Integers) -> Floats:
-        """The logarithms for a of each category, shape `(k,)`, and the categories of the rows."""
-        found = log_rising_factorial(a[:, None], self._values)
-        return found[categories[..., None], self._places]
+    def of(self, a: Floats) -> Floats:
+        """The logarithms for a of each category, shape `(k,)`."""
+        return log_rising_factorial(a[:, None], self._values)[self._places]
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Mixture over q of the laws of groups' counts, for one κ m.
+    """Mixture over q of the laws of groups' counts, for one κ m, `a`.
 
     Attributes
     ----------
-    log_weights : ndarray
-        Of the nodes of the cells' counts, shape `(cells, m)`, for q = 1.
     log_q : ndarray
-        The values of ln q, and of any tilt, of each class, shape `(classes, q)`.
+        The values of ln q, and of any tilt, of each class, shape `(q, classes)`.
     log_mass : ndarray
         Logarithms of their shares, whose sum is the probability of what was drawn, for groups that
-        differ, shape `(groups, q)`.
-    cumulants : ndarray
-        The first four of counts given q without the factor, `(4, cells, q)`.
+        differ, shape `(q, groups)`.
+    moments : list
+        Of the number of records given q, each of shape `(q, groups)` with the factor of small κ.
     """
 
-    kappa: float
-    log_weights: Floats
+    a: Floats
     log_q: Floats
     log_mass: Floats
-    cumulants: Floats
+    moments: list[Any]
 
 
 class PrivateSizes:
@@ -149,152 +144,141 @@ class PrivateSizes:
             sizes.append(sizes[-1] + max(std / 2, math.sqrt(max(sizes[-1], 0))))
         size = np.searchsorted(sizes, known, side="right") - 1
         first, of_group = alike(size, spread)
-        away, low, high = (
-            _OF_NOISE * spread[first],
-            *(np.array(sizes)[size[first] + i] for i in (0, 1)),
-        )
+        low, high = (np.array(sizes)[size[first] + i] for i in (0, 1))
         #: About how many records each class has, how unsure that is, and how far its logarithm may
         #: be from that.
         self._middle = np.maximum(low, std + 1.0)
-        self._unsure = std / self._middle
+        self._unsure, away = std / self._middle, _OF_NOISE * spread[first]
         ends = np.maximum(low - away, 0.02), np.maximum(high + away, 0) + 3
         self._ends = np.log(np.array(ends) / self._middle)
-        category = np.tile(np.arange(k), groups)
+        of_counts, category = np.repeat(of_group, k), np.tile(np.arange(k), groups)
         parts = noisy.drawn.ravel(), start.ravel(), noisy.noised.ravel()
-        first, cell = alike(np.repeat(of_group, k), category, *parts)
-        self._class, self._category = np.repeat(of_group, k)[first], category[first]
+        first, cell = alike(of_counts, category, *parts)
+        self._class = of_counts[first]
         noisy = noisy.chosen(np.unravel_index(first, start.shape))
-        self.nodes, self._first, self._last, log_number = nodes_of(noisy, parts[1][first], most)
-        self.log_mass = log_number - special.gammaln(self.nodes + 1.0)
-        self.log_mass += noisy.log_mass(self.nodes, (..., None))
-        self._risings = Risings(self.nodes)
-        away = self.nodes - self.nodes[..., :1]
-        self._powers = np.stack([away**power for power in range(5)], axis=-1).astype(np.float32)
-        self.cells, self._order = cell.reshape(groups, k), np.argsort(cell)
+        self.nodes, self._begin, self._number = nodes_of(noisy, parts[1][first], most)
+        with np.errstate(divide="ignore"):
+            self.log_mass = np.log(self._number) - special.gammaln(self.nodes + 1.0)
+        self.log_mass += noisy.log_mass(self.nodes)
+        self._risings = Risings(self.nodes, category[first])
+        self._away = (self.nodes - self.nodes[0]).astype(np.float32)
+        self.cells = cell.reshape(groups, k)
         first, self._group = alike(self.cells)
         self._places, self._of_group = self.cells[first], of_group[first]
         self._times = np.bincount(self._group)
+        #: How many mixtures may be remembered.
+        self.remembered = max(_REMEMBERED // (4 * _POINTS * len(first)), 1)
+        self._laws = lru_cache(self.remembered)(lambda a: self.mixture(np.frombuffer(a)))
 
     def log_p(self, a: Floats) -> float:
         """Log-probability of what was drawn, for κ m of shape `(k,)`."""
-        return self.log_sum(self.mixture(a))
+        return self.log_sum(self._laws(a.tobytes()))
 
     def log_sum(self, mixture: Mixture) -> float:
         """Log-probability of what was drawn, under a mixture."""
-        return float(self._times @ special.logsumexp(mixture.log_mass, axis=1))
+        return float(special.logsumexp(mixture.log_mass, axis=0) @ self._times)
 
     def counts(self, a: Floats, number: int, rng: np.random.Generator) -> tuple[Integers, float]:
         """So many draws of the counts for κ m, shape `(number, G, k)`, and the logarithm of their
         weight beside those of other κ m.
         """
-        return self.drawn(self.mixture(a), number, rng), 0.0
+        return self.drawn(self._laws(a.tobytes()), number, rng), 0.0
 
-    def mixture(self, a: Floats, tilt: float = 0.0) -> Mixture:
-        """Mix for κ m of shape `(k,)`; with a `tilt`, counts weigh `exp(tilt x)` times as much."""
-        log_weights, kappa = self.log_mass + self._risings.of(a, self._category), float(a.sum())
-        power = kappa + 1 if kappa < _LARGE else kappa - 1
+    def mixture(self, a: Floats, tilt: float = 0.0, moments: int = 0) -> Mixture:
+        """Mix for κ m of shape `(k,)`, with so many moments of the numbers of records; with a
+        `tilt`, counts weigh `exp(tilt x)` times as much.
+        """
+        small = (kappa := float(a.sum())) < _LARGE
+        power = kappa + 1 if small else kappa - 1
         of_q = 1 / power + 1 / (self._middle + 1)  # the variance of its logit where n is known
         wide = np.minimum(np.sqrt(of_q + self._unsure**2), 1.0)
-        away = self._ends + _DEVIATIONS * np.array([[-1], [1]]) * np.sqrt(of_q)
-        first, last = np.arcsinh(away / wide)
-        steps = np.linspace(first, last, _POINTS, axis=1)
-        log_odds = np.log(self._middle / power)[:, None] + wide[:, None] * np.sinh(steps)
+        first, last = self._ends + _DEVIATIONS * np.array([[-1], [1]]) * np.sqrt(of_q)
+        steps = np.linspace(np.arcsinh(first / wide), np.arcsinh(last / wide), _POINTS)
+        log_odds = np.log(self._middle / power) + wide * np.sinh(steps)
         log_rest = -np.logaddexp(0, log_odds)
         log_q = log_odds + log_rest
-        found = np.empty((5, len(self.nodes), _POINTS))
-        parts = log_weights.size * _POINTS // _BLOCK + 1
-        for cells in np.array_split(np.arange(len(self.nodes)), parts):
-            found[:, cells] = self._given(cells, log_weights, log_q + tilt)
-        log_sums, cumulants = found[0], found[1:]
-        log_mass = log_sums[self._places].sum(axis=1) + (log_q + power * log_rest)[self._of_group]
-        between = np.log(np.gradient(steps, axis=1) * np.cosh(steps) * wide[:, None])
-        log_mass += between[self._of_group]
-        if kappa < _LARGE:
-            mean, variance = cumulants[:2, self._places].sum(axis=2)
-            log_mass += np.log((mean + kappa) * (mean + kappa + 1) + variance)
-        log_mass -= np.log(kappa) if kappa < _LARGE else -np.log(power)
-        return Mixture(kappa, log_weights, log_q + tilt, log_mass, cumulants)
+        log_mass = log_q + power * log_rest + np.log((steps[1] - steps[0]) * np.cosh(steps) * wide)
+        orders = moments + 2 * small
+        given = self._given(self.log_mass + self._risings.of(a), log_q + tilt, orders)
+        log_sums, *cumulants = given[..., self._places].sum(axis=-1)
+        of_n: list[Any] = [np.ones(())]
+        for j in range(orders):
+            of_n.append(sum(math.comb(j, i) * cumulants[i] * of_n[j - i] for i in range(j + 1)))
+        if small:  # by the factor larger numbers are more probable
+            factor = kappa * (kappa + 1), 2 * kappa + 1, 1.0
+            of_n = [sum(map(operator.mul, factor, of_n[j:])) for j in range(moments + 1)]
+        log_mass = log_mass[:, self._of_group] + log_sums + np.log(of_n[0])
+        log_mass += np.log(1 / kappa if small else power)
+        return Mixture(a, log_q + tilt, log_mass, of_n)
 
-    def _given(self, cells: Integers, log_weights: Floats, log_q: Floats) -> list[Floats]:
-        """Logarithms of the sums over counts given q, shape `(cells, q)`, and four cumulants."""
-        log_q, nodes, powers = log_q[self._class[cells]], self.nodes[cells], self._powers[cells]
-        middle = log_q[:, _POINTS // 2, None]
-        log_p = log_weights[cells] + middle * nodes
-        tops = log_p.max(axis=1, keepdims=True)
-        p = (log_q - middle)[..., None].astype(np.float32) * powers[:, None, :, 1]
-        p += (log_p - tops).astype(np.float32)[:, None]
-        top = p.max(axis=2, keepdims=True)
-        p -= top
-        moments = np.moveaxis((np.exp(p, out=p) @ powers).astype(np.float64), -1, 0)
-        first, second, third, fourth = moments[1:] / moments[0]
-        variance = np.maximum(second - first**2, 0)
-        skew = third - first * (3 * second - 2 * first**2)
-        tails = fourth - 4 * first * third + 3 * first**2 * (2 * second - first**2)
-        log_sums = np.log(moments[0]) + top[..., 0] + tops + (log_q - middle) * nodes[:, :1]
-        return [log_sums, first + nodes[:, :1], variance, skew, tails - 3 * variance**2]
+    def _given(self, log_weights: Floats, log_q: Floats, orders: int) -> Floats:
+        """Logarithms of the sums over counts given q, and so many of their cumulants, shape
+        `(1 + orders, q, cells)`.
+        """
+        log_q = log_q[:, self._class]
+        middle = log_q[_POINTS // 2]
+        log_p = log_weights + middle * self.nodes
+        tops, moments = log_p.max(axis=0), np.empty((1 + orders, *log_q.shape))
+        away, log_p = log_q - middle, (log_p - tops).astype(np.float32)
+        log_sums = tops + away * self.nodes[0]
+        for at, step in enumerate(away.astype(np.float32)):  # what one takes, caches hold
+            p = step * self._away + log_p
+            p -= (top := p.max(axis=0))
+            log_sums[at] += top
+            moments[0, at] = np.exp(p, out=p).sum(axis=0)
+            for j in range(1, orders + 1):
+                p *= self._away
+                moments[j, at] = p.sum(axis=0)
+        log_sums += np.log(moments[0])
+        moments /= moments[0]
+        found = [log_sums]
+        for j in range(1, orders + 1):
+            less = (math.comb(j - 1, i - 1) * found[i] * moments[j - i] for i in range(1, j))
+            found.append(np.maximum(moments[j] - sum(less), 0 if j == 2 else -np.inf))
+        if orders:
+            found[1] = found[1] + self.nodes[0]
+        return np.array(found)
 
     def all_records(self, mixture: Mixture) -> tuple[float, float]:
-        """Mean and variance of the number of records of all groups."""
-        mean, variance, skew, tails = mixture.cumulants[:, self._places].sum(axis=2)
-        share, square = special.softmax(mixture.log_mass, axis=1), mean**2 + variance
-        if mixture.kappa < _LARGE:  # by the factor larger numbers are more probable
-            slope, least = 2 * mixture.kappa + 1, mixture.kappa * (mixture.kappa + 1)
-            share /= square + slope * mean + least
-            cube = mean**3 + 3 * mean * variance + skew
-            fourth = mean**4 + 6 * mean**2 * variance + 4 * mean * skew + 3 * variance**2 + tails
-            mean = cube + slope * square + least * mean
-            square = fourth + slope * cube + least * square
-        first = (share * mean).sum(axis=1)
-        second = np.maximum((share * square).sum(axis=1) - first**2, 0)
-        return float(self._times @ first), float(self._times @ second)
+        """Mean and variance of the number of records of all groups, by two moments given q."""
+        share = special.softmax(mixture.log_mass, axis=0) / mixture.moments[0]
+        first, second = ((share * of_n).sum(axis=0) for of_n in mixture.moments[1:])
+        return float(first @ self._times), float(np.maximum(second - first**2, 0) @ self._times)
 
     def drawn(self, mixture: Mixture, number: int, rng: np.random.Generator) -> Integers:
         """So many draws of the counts from a mixture, shape `(number, G, k)`."""
-        shares, powers = special.softmax(mixture.log_mass, axis=1), np.zeros(1, dtype=np.int64)
-        group = np.broadcast_to(self._group[:, None], (self._group.size, number))
-        at = picked(shares, group, rng.random(group.shape))[:, None]
-        if mixture.kappa < _LARGE:
-            of_counts = np.moveaxis(mixture.cumulants[:2, self.cells[..., None], at], 2, -1)
-            means, variances = of_counts
-            powers = _powers_of_factor(mixture.kappa, means, variances, rng)
-            powers = np.moveaxis(powers, -1, 1)
-        keys = (self.cells[..., None] * _POINTS + at) * 3 + powers
-        keys = keys.reshape(-1, number)[self._order].ravel()
-        found = np.empty(keys.size, dtype=np.int32)
-        for low in range(0, len(self.nodes), step := _BLOCK // self._powers[0].size // _POINTS + 1):
-            ends = np.searchsorted(self.cells.ravel()[self._order], [low, low + step]) * number
-            some = keys[slice(*ends)] - low * _POINTS * 3
-            used = np.zeros(step * _POINTS * 3, dtype=np.bool_)
-            used[some] = True
-            rows, place = np.flatnonzero(used), np.cumsum(used)[some] - 1
-            row, power = np.divmod(rows, 3)
-            cell, q = low + row // _POINTS, row % _POINTS
-            log_p = self.nodes[cell]
-            log_p *= mixture.log_q[self._class[cell], q][:, None]
-            log_p += mixture.log_weights[cell]
-            if power.any():
-                log_p += power[:, None] * np.log(np.maximum(self.nodes[cell], 1e-300))
-            log_p -= log_p.max(axis=1, keepdims=True)
-            node = picked(np.exp(log_p, out=log_p), place, rng.random(place.size))
-            first, last = (end[cell[place], node] for end in (self._first, self._last))
-            found[slice(*ends)] = first + rng.random(place.size) * (last - first + 1)
-        counts: Any = np.empty((self.cells.size, number), dtype=np.int32)
-        counts[self._order] = found.reshape(-1, number)
-        return np.moveaxis(counts.reshape(*self.cells.shape, number), -1, 0)
+        shares = special.softmax(mixture.log_mass, axis=0)
+        group = np.repeat(self._group[:, None], number, axis=1)
+        at = picked(shares.T, group, rng.random(group.shape))
+        counts: Any = np.empty((number, *self.cells.shape), dtype=np.int32)
+        log_weights, kappa = self.log_mass + self._risings.of(mixture.a), float(mixture.a.sum())
+        for some in np.array_split(np.arange(len(at)), counts.size * len(self.nodes) // _BLOCK + 1):
+            cell = np.repeat(self.cells[some].T[..., None], number, axis=2)
+            nodes, log_q = self.nodes[:, cell], mixture.log_q[at[some], self._class[cell]]
+            log_p = log_q * nodes + log_weights[:, cell]
+            p = np.exp(log_p - log_p.max(axis=0))
+            if kappa < _LARGE:
+                p *= nodes ** _powers_of_factor(kappa, nodes, p, rng)
+            node = picked(p.reshape(len(p), -1).T, np.arange(cell.size), rng.random(cell.size))
+            node = node.reshape(cell.shape)
+            first, length = self._begin[node, cell], self._number[node, cell]
+            counts[:, some] = (first + rng.random(cell.shape) * length).T
+        return counts
 
 
-def _powers_of_factor(
-    kappa: float, means: Floats, variances: Floats, rng: np.random.Generator
-) -> Integers:
-    """Draw a term of `(n + κ) (n + κ + 1)` in proportion to its mean, given means and variances of
-    the counts, shape `(..., k)`, and count how often each of these is a factor of it.
+def _powers_of_factor(kappa: float, nodes: Floats, p: Floats, rng: np.random.Generator) -> Integers:
+    """Draw a term of `(n + κ) (n + κ + 1)` in proportion to its mean, given probabilities of the
+    nodes of counts, shape `(m, k, ...)`, and count how often each of these is a factor of it.
     """
-    several = np.concatenate([np.full((*means.shape[:-1], 1), kappa), means], axis=-1)
-    terms = several[..., :, None] * several[..., None, :]
-    every = np.arange(1, several.shape[-1])
-    terms[..., every, every] += variances
-    terms[..., 0, :] += several  # the second factor is larger by one
+    means = np.average(nodes, axis=0, weights=p)
+    variances = np.average((nodes - means) ** 2, axis=0, weights=p)
+    several = np.concatenate([np.full((1, *means.shape[1:]), kappa), means])
+    terms = several[:, None] * several
+    every = np.arange(1, len(several))
+    terms[every, every] += variances
+    terms[0] += several  # the second factor is larger by one
     with np.errstate(divide="ignore"):
-        pair = one_of(np.log(terms).reshape(*means.shape[:-1], -1), rng)
-    first, second = np.divmod(pair[..., None], several.shape[-1])
+        pair = one_of(np.log(terms).reshape(-1, *means.shape[1:]).T, rng).T
+    first, second = np.divmod(pair, len(several))
+    every = every.reshape(-1, *(1,) * pair.ndim)
     return (first == every).astype(np.int64) + (second == every)

@@ -45,14 +45,14 @@ class PublicSizes:
         log_mass = noisy.chosen((slice(None), slice(-1))).log_mass(self._nodes, (..., None))
         log_mass = log_mass - special.gammaln(self._nodes + 1.0)
         self._log_mass = np.where(self._nodes <= high[..., None], log_mass, -np.inf)
-        self._risings = Risings(self._nodes)
+        self._risings = Risings(self._nodes, np.arange(first.shape[1])[:, None])
         self._length = (steps.size - 1) * first.shape[1] + 1
         last = (sizes - low.sum(axis=1, keepdims=True) - np.arange(self._length))[:, None]
         self._last = np.maximum(last, 0)
         log_mass = noisy.chosen((slice(None), slice(-1, None))).log_mass(self._last, (..., None))
         log_mass = log_mass - special.gammaln(self._last + 1.0)
         self._log_last = np.where(last >= 0, log_mass, -np.inf)
-        self._last_risings = Risings(self._last)
+        self._last_risings = Risings(self._last, np.array(first.shape[1]))
 
     def log_p(self, a: Floats) -> float:
         """Log-probability of what was drawn, for κ m of shape `(k,)`."""
@@ -84,8 +84,8 @@ class PublicSizes:
         """Masses of counts, of the last one for every sum of the others, and of the sums of the
         first categories, each one longer; and logarithms of a factor of each group.
         """
-        log_p = self._log_mass + self._risings.of(a, np.arange(a.size - 1))
-        log_last = self._log_last + self._last_risings.of(a, np.array([a.size - 1]))
+        log_p = self._log_mass + self._risings.of(a)
+        log_last = self._log_last + self._last_risings.of(a)
         tilt = self._tilt(log_p, log_last, a.sum())[:, None, None]
         log_p, log_last = log_p + tilt * self._nodes, log_last + tilt * self._last
         tops, top = log_p.max(axis=2, keepdims=True), log_last.max(axis=2, keepdims=True)
