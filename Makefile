@@ -88,6 +88,7 @@ lint: $(FOR_TOOLS) ## Check style, formatting and which way imports go
 types: $(FOR_TOOLS) ## Check types, also as a user of the package sees them
 	$(BIN)/mypy
 	$(BIN)/mypy tests/helpers/typed_queries.py
+	cd benchmarks && $(abspath $(BIN)/mypy) --config-file mypy.ini $$(ls *.py | grep -v __main__)
 	$(BIN)/python docs/check_types.py README.md docs/tutorial.md
 
 docs: $(FOR_TOOLS) ## Build the documentation into site/

@@ -301,7 +301,8 @@ def main() -> None:
     runs: dict[tuple[str, int, float], list[dict[Any, Any]]] = defaultdict(list)
     settings = list(itertools.product(DATA, SIZES, EPSILONS))
     for seed, setting in track(list(itertools.product(range(seeds), settings)), "simulating"):
-        runs[setting].append(run(*setting, seed))
+        name, size, epsilon = setting
+        runs[setting].append(run(name, size, epsilon, seed))
     section(ROOT / "docs" / "research" / "coverage.md", "## Surveys\n", text(runs))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from reporting import table
 
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.unlisted.laws_for_budgets import delta_of_discovery, fitted_discovery
 from opendp_bayes.unlisted.thresholds import GaussianThreshold, LaplaceThreshold, Threshold
 
@@ -47,8 +48,10 @@ def in_halves(epsilon: float, delta: float, keys: int) -> GaussianThreshold:
 def rules(epsilon: float, delta: float, keys: int) -> dict[str, tuple[Threshold, float]]:
     """Each rule's law, and the noise of a count that is shown, in records."""
 
+    moved = Distance.limited(keys, largest=1)
+
     def fitted(name: str, epsilon: float) -> Threshold:
-        return fitted_discovery(name, epsilon=epsilon, delta=delta, d_in=keys, moved="people").law
+        return fitted_discovery(name, epsilon=epsilon, delta=delta, d_in=moved).law
 
     whole = {
         "optimal, counts included": fitted("optimal_threshold", epsilon),

@@ -42,7 +42,7 @@ def of_levels(counts: TreeCounts, starts: Any, true: list[Any], rng: Any) -> lis
     """Mean squared error and share of counts in 95 % intervals, level by level."""
     rows = []
     for start, values in zip(starts, true, strict=True):
-        row, number, masses = counts.laws(counts.tree.place[start + np.arange(values.size)])
+        row, number, masses = counts.laws(counts.tree.node_of[start + np.arange(values.size)])
         below = np.bincount(row, masses * (number < values[row]), values.size)
         here = np.bincount(row, masses * (number == values[row]), values.size)
         u = below + here * rng.random(values.size)

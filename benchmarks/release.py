@@ -3,6 +3,7 @@ Context beside OpenDP's own.
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
@@ -14,7 +15,7 @@ import opendp_bayes as ob
 
 ROWS = 1_000_000
 SIZES = {2: (100, 1000, 10_000, 100_000), 3: (10, 100, 1000)}
-MECHANISMS = {
+MECHANISMS: dict[str, Any] = {
     "EHD": ob.mechanisms.HellingerExponential(scale=0.5),
     "EHDS": ob.mechanisms.SmoothHellingerExponential(scale=4.0),
     "Laplace": ob.LaplaceParameters(scale=1.0),

@@ -11,6 +11,7 @@ from reporting import milliseconds, table
 
 import opendp_bayes as ob
 from opendp_bayes.mathematics.simplex import candidate
+from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
 from opendp_bayes.samplers.exponential.categorical import ExactCategorical
 from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler
 
@@ -35,7 +36,8 @@ def balanced(k: int, size: int) -> np.ndarray:
 
 def enumerated(mechanism: ob.mechanisms.HellingerExponential, counts: np.ndarray) -> list[int]:
     """One release by an exact categorical draw over all candidates."""
-    exponents = mechanism._exponents(counts, np.ones(counts.size))
+    prior = np.ones(counts.size)
+    exponents = candidate_distances(counts, prior) / mechanism.width(counts, prior)
     return candidate(ExactCategorical(exponents).draw(), int(counts.sum()), counts.size)
 
 

@@ -157,6 +157,11 @@ class CountsGivenNoise(ByLaws):
     # -- answers ------------------------------------------------------------------------------
 
     @cached_property
+    def _sums(self) -> Sums:
+        """What is beside the count of each leaf, and the sum of all counts."""
+        return Sums(self._numbers, self._times)
+
+    @cached_property
     def _single(self) -> tuple[CountLaws, BetaMixtures]:
         """The laws of the counts of all leaves, and of their probabilities."""
         numbers, times = self._numbers, self._times
@@ -176,8 +181,7 @@ class CountsGivenNoise(ByLaws):
             kinks += [size - kink[other] for kink in kinks]
         else:
             beside, parts = (
-                partial(_read, laws, times.size)
-                for laws in Sums(numbers, times).beside(*counts.ends)
+                partial(_read, laws, times.size) for laws in self._sums.beside(*counts.ends)
             )
         start = self._start(known.mean, known.variance, kinks, *counts.ends)
         alpha = self.prior[self._first]
@@ -303,9 +307,8 @@ class CountsGivenNoise(ByLaws):
     @cached_property
     def _masses_of_numbers(self) -> Floats:
         """The weights of the numbers of records."""
-        numbers = self._numbers
-        laws, row = Sums(numbers, self._times, [self._times]).laws, np.zeros(1, dtype=np.int64)
-        density = np.maximum(_read(laws, 1, row, numbers.sizes), 0.0)
+        numbers, row = self._numbers, np.zeros(1, dtype=np.int64)
+        density = np.maximum(_read(self._sums.laws, 1, row, numbers.sizes), 0.0)
         return np.asarray((numbers.masses * density[numbers.tilt]).sum(axis=0))
 
     @cached_property

@@ -80,12 +80,11 @@ def aligned(cells: Cells, origin: Integers, step: int) -> Cells:
     return Cells(row, np.maximum(cells.first[cell], start), np.minimum(cells.last[cell], end))
 
 
-def spreading(row: Integers, place: Floats, rows: int, points: int) -> sparse.csr_array:
+def spreading(row: Integers, place: Floats, rows: int, points: int) -> sparse.csc_array:
     """The matrix that hands masses at places of rows to the four lattice points nearest to each;
     shape `(rows * points, places)`.
     """
     first, weights = _stencil(place, points)
-    start, column = row * points + first, np.arange(place.size)
-    entries = np.concatenate(weights)
-    at = np.concatenate([start + offset for offset in range(4)]), np.tile(column, 4)
-    return sparse.csr_array((entries, at), shape=(rows * points, place.size))
+    at = (row * points + first)[:, None] + np.arange(4)
+    entries, ends = np.stack(weights, axis=1).ravel(), np.arange(0, 4 * place.size + 1, 4)
+    return sparse.csc_array((entries, at.ravel(), ends), shape=(rows * points, place.size))

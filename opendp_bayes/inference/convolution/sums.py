@@ -36,7 +36,7 @@ _END = 4
 
 class Sums:
     """Sums of counts, each there so many times, in which every count is as often as `sums` say; by
-    default single counts, of which only what is beside them is asked for.
+    default what is beside single counts, and the law of the sum of all.
     """
 
     def __init__(
@@ -77,8 +77,8 @@ class Sums:
 
     @property
     def laws(self) -> Lattices:
-        """The probabilities of the sums; a row for each tilt and each sum."""
-        return Lattices.joined([one.laws() for one in self._by_step])
+        """The probabilities of the sums, or of that of all; a row for each tilt and each sum."""
+        return Lattices.joined([one.laws(self._alone) for one in self._by_step])
 
 
 class _OfOneStep:
@@ -167,8 +167,9 @@ class _OfOneStep:
             whole.append(self._lattices(window[0], np.add.reduceat(laws[0], first)))
         return Lattices.joined(whole), Lattices.joined(parts)
 
-    def laws(self) -> Lattices:
-        known, own, found = self.numbers.moments, self._own, []
+    def laws(self, whole: bool) -> Lattices:
+        known, found = self.numbers.moments, []
+        own = self.times[:, None] if whole else self._own
         for some in self._blocks():
             products = np.swapaxes(_sums(self._waves(some), own), 0, 1)
             mean = known.mean[some] @ own

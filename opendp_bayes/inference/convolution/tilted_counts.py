@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import special
 
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.laws.count_cells import Cells
@@ -96,7 +95,8 @@ class TiltedCounts:
         def log_weight(category: Integers, counts: Floats) -> Floats:
             own = categories.log_weight(category, counts, anchor)
             along = tilts[:, None] * (counts - anchor[category]) - peaks[:, category]
-            return own + special.logsumexp(along, axis=0)
+            largest = along.max(axis=0)
+            return own + largest + np.log(np.exp(along - largest).sum(axis=0))
 
         # Each seed has a cell of its own, and so has what is between two.
         edges = np.concatenate([seeds, seeds + 1], axis=1).astype(np.float64)
