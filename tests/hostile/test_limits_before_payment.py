@@ -38,8 +38,7 @@ PARTS = {
 DRAWN = """
 convolution/dense_tables:Convolved._weighted
 convolution/number_of_records:_highest
-convolution/numbers_and_tilts:_public
-convolution/numbers_and_tilts:_private
+convolution/numbers_and_tilts:numbers_of
 convolution/numbers_and_tilts:_in_parts
 engines/weighed_pairs:TwoCategories.together
 levels/tree_counts:TreeCounts._set

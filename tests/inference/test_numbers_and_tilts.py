@@ -17,7 +17,7 @@ TIMES = np.array([1, 1, 2])
 
 
 @pytest.mark.parametrize("scale", [0.5, 100.0, 1e6])
-@pytest.mark.parametrize("size", [0, 1, 300, 10**6])
+@pytest.mark.parametrize("size", [0, 1, 300, 10**4])
 def test_the_mean_of_the_sum_is_at_a_public_size(scale, size):
     categories = categories_of([30, 200, -5], np.ones(3), DiscreteLaplace(scale))
     known = numbers_of(categories, TIMES, public(size, 4.0))
@@ -91,8 +91,8 @@ def test_a_number_that_no_tilt_reaches_is_refused(size, monkeypatch):
     drawn, prior, noise = [60, 20, 900, 40], [1.0, 0.1, 5.0, 0.5], DiscreteLaplace(5.0)
     found = given_noise(drawn, prior, noise, size=size)
     off = found.counts.mean().sum() - size
-    assert abs(off) < 1e-3 * found.counts.std().max()
-    monkeypatch.setattr(numbers_and_tilts, "_REACHED", -1.0)
+    assert abs(off) < 2e-3 * found.counts.std().max()
+    monkeypatch.setattr(numbers_and_tilts, "_MOST", 0)
     with pytest.raises(
         ValueError, match=rf"size: {size} records are not compatible.*check the size"
     ):

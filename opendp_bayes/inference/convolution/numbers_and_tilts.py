@@ -23,18 +23,14 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 _GROWTH = 2.0
 #: Noise is followed down to `exp(-_FAR)`; beyond its slope there, tilts go so much further.
 _FAR, _STEEPEST = 40.0, 45.0
-#: The mean of the sum may be so many of its deviations from a public number, at most.
-_OFF, _REACHED = 0.3, 4.0
 #: Numbers that weigh less than `exp(-_DEPTH)` are left out; at the ends they have to be less than
 #: `exp(-_ENDS)`.
 _DEPTH, _ENDS = 18.0, 15.0
 #: Deviations of the sum from one tilt to the next: of those that cells suit, and of those at which
 #: the moments are known; and those by which ends are moved.
-_APART, _KNOWN, _MOVED = 4.0, 1.0, 4.0
+_APART, _KNOWN, _MOVED = 4.0, 0.5, 4.0
 #: Steps from one tilt to the next for draws, whose number of records has to be near the mean.
 _FINER = 3
-#: The most steps to the tilt of a public number.
-_STEPS = 200
 #: Times that ends are moved, or looked at more closely, and tilts that are looked at then.
 _ROUNDS, _AT_ONCE = 20, 32
 #: Numbers at which weights are looked at, at once; those of the last look.
@@ -82,13 +78,18 @@ class Curve:
         slopes = np.gradient(spread, means) if means.size > 1 else np.zeros(1)
         return logs - _between(inside, means, spread, slopes) / 2
 
-    def spaced(self, low: float, high: float, apart: float) -> Floats:
-        """Tilts between two that are so many deviations of the sum apart."""
-        tilts, deviations = self.known[1], np.sqrt(self.known[2])
+    def spaced(self, low: float, high: float, apart: float, most: int = _MOST + 1) -> Floats:
+        """Tilts between two that are at most so many deviations of the sum apart, if these are not
+        more than `most`.
+        """
+        means, tilts, variances, _ = self.known
         grid = np.unique(np.concatenate([[low, high], tilts[(tilts > low) & (tilts < high)]]))
-        rate = np.interp(grid, tilts, deviations)
-        along = np.append(0.0, np.cumsum(np.diff(grid) * (rate[1:] + rate[:-1]) / 2))
-        number = max(int(np.ceil(along[-1] / apart)), 2) + 1
+        # Variances are derivatives of means, of which they may miss a peak; none are known beyond.
+        steps, moved = np.diff(grid), np.diff(np.interp(grid, tilts, means))
+        rate = np.interp(grid, tilts, np.sqrt(variances))
+        along = np.maximum(steps * (rate[1:] + rate[:-1]) / 2, np.sqrt(steps * moved))
+        along = np.append(0.0, np.cumsum(along))
+        number = min(max(int(np.ceil(along[-1] / apart)), 2) + 1, most)
         return np.interp(np.linspace(0, along[-1], number), along, grid)
 
 
@@ -168,10 +169,32 @@ def numbers_of(categories: NoisedCategories, times: Integers, total: Total) -> N
         Where a public number is not reached, or a private one is too uncertain.
     """
     rough, tilts = _rough(categories, total.highest)
-    curve = Curve(rough.under(tilts), times)
+    curve, moved = Curve(rough.under(tilts), times), _MOVED
+    curve, low, high = _nearer(rough, curve, total)
+    for _ in range(_ROUNDS):
+        suited = curve.spaced(low, high, _APART)
+        if suited.size > _MOST:
+            break
+        counts = TiltedCounts.of(categories, suited, total.highest)
+        curve = Curve(counts.under(curve.spaced(low, high, _KNOWN)), times)
+        means, (sizes, logs) = curve.known[0], _matters(curve, total)
+        open_low = logs[0] > logs.max() - _ENDS and means[0] > max(total.lowest + 0.5, 0.1)
+        open_high = logs[-1] > logs.max() - _ENDS and means[-1] < total.highest - 0.5
+        if not (open_low or open_high):
+            return _in_parts(counts, curve, total, sizes[[0, -1]])
+        first, last = np.sqrt(curve.known[2][[0, -1]]).tolist()
+        if open_low:
+            low -= moved / first
+        if open_high:  # where deviations grow with tilts
+            beyond = Curve(counts.under(np.linspace(high, high + moved / last, _AT_ONCE)), times)
+            high = float(beyond.at(means[-1] + moved * last, 1))
+        moved *= 2
     if total.is_point:
-        return _public(categories, times, total, curve)
-    return _private(categories, times, total, *_nearer(rough, curve, total))
+        raise ValueError(
+            f"size: {total.lowest} records are not compatible with what was drawn; check the size"
+            " and the scale of the noise."
+        )
+    raise too_uncertain(float(categories.prior @ times))
 
 
 def _rough(categories: NoisedCategories, last: int) -> tuple[TiltedCounts, Floats]:
@@ -202,82 +225,18 @@ def _nearer(rough: TiltedCounts, curve: Curve, total: Total) -> tuple[Curve, flo
     """The curve at tilts that are not far apart where numbers of records matter, and the tilts
     between which these are.
     """
+    done = False
     for _ in range(_ROUNDS):
         sizes, _ = _matters(curve, total)
-        low, high = curve.at(sizes[[0, -1]], 1).tolist()
-        if curve.spaced(low, high, _APART).size <= _AT_ONCE:
+        means, tilts, *_ = curve.known
+        low = float(tilts[max(int(np.searchsorted(means, sizes[0], "right")) - 1, 0)])
+        high = float(tilts[min(int(np.searchsorted(means, sizes[-1])), tilts.size - 1)])
+        if done:
             break
-        curve = Curve(rough.under(np.linspace(low, high, _AT_ONCE)), curve.times)
-    # Tilts between those that are known are not known well.
-    first, last = 1 / np.sqrt(curve.at(sizes[[0, -1]], 2))
-    return curve, low - first, high + last
-
-
-def _public(categories: NoisedCategories, times: Integers, total: Total, rough: Curve) -> Numbers:
-    size, low, high, step = float(total.lowest), -np.inf, np.inf, 0.0
-    tilt = float(rough.at(np.array([size]), 1)[0])
-    for turn in range(_STEPS):
-        counts = TiltedCounts.of(categories, np.array([tilt]), total.highest)
-        moments = counts.under(np.array([tilt]))
-        mean, variance = float(moments.mean[0] @ times), float(moments.variance[0] @ times)
-        deviation = max(float(np.sqrt(variance)), 1e-3)
-        off = (size - mean) / deviation
-        if abs(off) <= _OFF or high - low <= 1e-15 * abs(tilt):
-            break
-        low, high = (tilt, high) if off > 0 else (low, tilt)
-        newton = off / max(deviation, 1.0 if abs(off) < 1e3 else deviation)
-        if np.isinf(high - low):
-            # Newton's step may be far too long, or too short where the sum hardly varies.
-            step = min(max(4 * step, 1 / deviation), 1e3 * max(step, 1.0))
-            tilt += float(np.copysign(step if turn % 2 else min(step, abs(newton)), off))
-        elif turn % 2 and low < tilt + newton < high:
-            tilt += newton
-        else:
-            tilt = (low + high) / 2
-    if abs(off) > _REACHED:
-        raise ValueError(
-            f"size: {total.lowest} records are not compatible with what was drawn; check the size"
-            " and the scale of the noise."
-        )
-    log_norm = float(
-        moments.log_sums(times)[0] - tilt * size + total.log_weight(np.array([size]))[0]
-    )
-    sizes = np.array([size])
-    only = np.zeros(1, dtype=np.int64)
-    one = np.ones(1)
-    return Numbers(counts, moments, only, sizes, sizes, one[None], log_norm, size, one)
-
-
-def _private(
-    categories: NoisedCategories,
-    times: Integers,
-    total: Total,
-    curve: Curve,
-    low: float,
-    high: float,
-) -> Numbers:
-    moved = _MOVED
-    for _ in range(_ROUNDS):
-        suited = curve.spaced(low, high, _APART)
-        if suited.size > _MOST:
-            raise too_uncertain(float(categories.prior @ times))
-        counts = TiltedCounts.of(categories, suited, total.highest)
-        curve = Curve(counts.under(curve.spaced(low, high, _KNOWN)), times)
-        means = curve.known[0]
-        sizes, logs = _matters(curve, total)
-        open_low = logs[0] > logs.max() - _ENDS and sizes[0] > total.lowest + 0.5 and means[0] > 0.1
-        open_high = logs[-1] > logs.max() - _ENDS and sizes[-1] < total.highest - 0.5
-        if not (open_low or open_high):
-            break
-        first, last = np.sqrt(curve.known[2][[0, -1]]).tolist()
-        if open_low:
-            low -= moved / first
-        if open_high:
-            high = _tilt_of(counts, times, means[-1] + moved * last, high, high + moved / last)
-        moved *= 2
-    else:
-        raise too_uncertain(float(categories.prior @ times))
-    return _in_parts(counts, curve, total, sizes[[0, -1]])
+        suited = curve.spaced(low, high, _APART, _AT_ONCE)
+        done = suited.size < _AT_ONCE
+        curve = Curve(rough.under(suited), curve.times)
+    return curve, low, high
 
 
 def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) -> Numbers:
@@ -346,15 +305,6 @@ def _between(places: Floats, knots: Floats, values: Floats, slopes: Floats) -> F
     return np.asarray(values[at] + u * (first + u * bend))
 
 
-def _tilt_of(counts: TiltedCounts, times: Integers, mean: float, low: float, high: float) -> float:
-    """About the tilt between two at which the sum has a mean."""
-    for _ in range(2):
-        tilts = np.linspace(low, high, _AT_ONCE)
-        at = int(np.searchsorted(counts.under(tilts).mean @ times, mean))
-        low, high = (tilts[np.clip(place, 0, _AT_ONCE - 1)] for place in (at - 1, at))
-    return float(high)
-
-
 def _matters(curve: Curve, total: Total) -> tuple[Floats, Floats]:
     """Numbers of records that matter, ascending, some among others, and logarithms of weights."""
     sizes = np.concatenate([total.seeds.astype(np.float64), curve.known[0]])
@@ -367,6 +317,8 @@ def _matters(curve: Curve, total: Total) -> tuple[Floats, Floats]:
         low, high = sizes[ends[0]], sizes[ends[1]]
         kept = slice(ends[0], ends[1] + 1)
         known = sizes[kept], logs[kept]
+        if low == high:
+            break
         sizes = np.append(known[0], np.linspace(low, high, _GRID))
     return known
 
