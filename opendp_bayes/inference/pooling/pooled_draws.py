@@ -61,19 +61,13 @@ class Target:
         """Proposals along all values of κ that are likely where m is about `shares`."""
         grid, log_m = np.linspace(*self._priors.ends(), _POINTS), np.log(shares)
         log_p = self.log_density(grid, np.tile(log_m, (_POINTS, 1)))
-        likely = np.flatnonzero(log_p > log_p.max() - 2 * _LOWEST)
-        ends = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, _POINTS - 1)]
-        best = int(np.abs(np.linspace(*ends, _CENTRES) - grid[log_p.argmax()]).argmin())
-        grid = np.linspace(*ends, _CENTRES)
+        best, likely = grid[log_p.argmax()], np.flatnonzero(log_p > log_p.max() - 2 * _LOWEST)
         for _ in range(_STEPS):
-            found = {best: self._centre(grid[best], log_m)}
-            log_m = found[best][1]
-        for some, step in ((range(best + 1, _CENTRES), 1), (range(best - 1, -1, -1), -1)):
-            for at in some:
-                found[at] = self._centre(grid[at], found[at - step][1])
-        log_p, modes, shapes = map(
-            np.array, zip(*(found[at] for at in range(_CENTRES)), strict=True)
-        )
+            _, log_m, _ = self._centre(best, log_m)
+        ends = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, _POINTS - 1)]
+        grid = np.linspace(*ends, _CENTRES)
+        found = zip(*(self._centre(log_kappa, log_m) for log_kappa in grid), strict=True)
+        log_p, modes, shapes = map(np.array, found)
         return Proposals.along(grid, log_p, modes, shapes / _WIDER, _LOWEST)
 
     def _centre(self, log_kappa: float, log_m: Floats) -> tuple[float, Floats, Floats]:

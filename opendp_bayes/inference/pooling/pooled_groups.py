@@ -54,29 +54,24 @@ class PooledGroups:
         """Draw κ m and the counts, `(draws, k)` and `(draws, G, k)`, and the number of effective
         draws: so many, where that can be had.
         """
-        most = MOST_BYTES // (self.noisy.drawn.size * BYTES_OF_DRAWS)
+        noisy, drawn = self.noisy, np.maximum(self.noisy.drawn, 0)
+        most = MOST_BYTES // (drawn.size * BYTES_OF_DRAWS)
         if effective > most:
             raise ValueError(
-                f"ess={effective}: so many draws of {self.noisy.drawn.size} counts need about"
+                f"ess={effective}: so many draws of {drawn.size} counts need about"
                 f" {effective * MOST_BYTES / most / 1e9:.3g} GB; must be at most {most}, for"
                 f" {MOST_BYTES / 1e9:g} GB."
             )
-        start = np.maximum(self.noisy.drawn, 0)
+        evidence: Evidence = PrivateSizes(noisy, drawn)
         if self.sizes is not None:
-            start = np.array([*map(nearest_counts, start, self.sizes)])
-        shares = m_prior / m_prior.sum() + start.sum(axis=0)
-        shares = shares / shares.sum()
-        evidence: Evidence
-        if self.sizes is not None:
-            evidence = PublicSizes(self.noisy, start)
-        elif self.size is None:
-            evidence = PrivateSizes(self.noisy, start)
-        else:
-            drawn = 0 if self.rest is None else max(int(self.rest.drawn), 0)
-            start = nearest_counts(np.append(start, drawn), self.size)[:-1].reshape(start.shape)
-            evidence = PublicTotal(self.noisy, start, self.size, self.rest)
-        priors, counts = Priors(kappa_prior, m_prior), self.noisy.drawn.size
-        return draws_of(evidence, priors, shares, effective, rng, counts)
+            evidence = PublicSizes(noisy, np.array([*map(nearest_counts, drawn, self.sizes)]))
+        elif self.size is not None:
+            of_rest = 0 if self.rest is None else max(int(self.rest.drawn), 0)
+            start = nearest_counts(np.append(drawn, of_rest), self.size)[:-1]
+            evidence = PublicTotal(noisy, start.reshape(drawn.shape), self.size, self.rest)
+        shares = m_prior / m_prior.sum() + drawn.sum(axis=0)
+        priors = Priors(kappa_prior, m_prior)
+        return draws_of(evidence, priors, shares / shares.sum(), effective, rng, drawn.size)
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:

@@ -137,19 +137,15 @@ class PrivateSizes:
     def __init__(self, noisy: DrawnCounts, start: Integers, most: float = np.inf) -> None:
         self.noisy, (groups, k), std = noisy, start.shape, typical_std(noisy.noise)
         known = np.where(noisy.noised, noisy.drawn, start).sum(axis=1)
-        spread = std * np.sqrt(noisy.noised.sum(axis=1))
-        spread += np.where(noisy.noised, 0, std * np.sqrt(start.size)).sum(axis=1)
-        sizes = [float(known.min())]
-        while sizes[-1] <= known.max():
-            sizes.append(sizes[-1] + max(std / 2, math.sqrt(max(sizes[-1], 0))))
-        size = np.searchsorted(sizes, known, side="right") - 1
-        first, of_group = alike(size, spread)
-        low, high = (np.array(sizes)[size[first] + i] for i in (0, 1))
+        variances = std**2 * np.where(noisy.noised, 1, start.size).sum(axis=1)
+        half = std / 2  # classes are this long, or a square root of their records
+        root = np.sqrt(np.maximum(known, half**2))
+        first, of_group = alike(np.floor(np.minimum(known / half, 2 * root - half)), variances)
         #: About how many records each class has, how unsure that is, and how far its logarithm may
         #: be from that.
-        self._middle = np.maximum(low, std + 1.0)
-        self._unsure, away = std / self._middle, _OF_NOISE * spread[first]
-        ends = np.maximum(low - away, 0.02), np.maximum(high + away, 0) + 3
+        self._middle = np.maximum(known[first], std + 1.0)
+        self._unsure, away = std / self._middle, _OF_NOISE * np.sqrt(variances[first]) + root[first]
+        ends = np.maximum(known[first] - away, 0.02), np.maximum(known[first] + away, 0) + 3
         self._ends = np.log(np.array(ends) / self._middle)
         of_counts, category = np.repeat(of_group, k), np.tile(np.arange(k), groups)
         parts = noisy.drawn.ravel(), start.ravel(), noisy.noised.ravel()

@@ -17,8 +17,9 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 _SMALL = 64
 #: A mass of a sum that rounding may make of none.
 _TINY = 1e-300
-#: The largest tilt of a group's counts, and how near their expected sum is to the public one.
-_LARGEST, _NEAR = 100.0, 0.5
+#: The largest tilt of a group's counts, how many deviations their expected sum may be from the
+#: public one, and the variance of what rounds whole numbers.
+_LARGEST, _NEAR, _ROUNDING = 100.0, 1.0, 1 / 12
 
 
 class PublicSizes:
@@ -27,89 +28,81 @@ class PublicSizes:
     Parameters
     ----------
     noisy : DrawnCounts
-        What was drawn of the counts, shape `(G, k)`, whose last category alone may not have been
-        noised.
+        What was drawn of the counts, shape `(G, k)`; at most one of a group was not noised.
     start : ndarray of int
         Counts with these sums.
     """
 
     def __init__(self, noisy: DrawnCounts, start: Integers) -> None:
-        self._sizes = start.sum(axis=1)
-        sizes, reach = self._sizes[:, None], noisy.noise.reach(DEPTH)
-        drawn, first = noisy.drawn[:, :-1], start[:, :-1]
-        low = np.where(sizes > _SMALL, np.maximum(np.minimum(drawn, first) - reach, 0), 0)
-        high = np.where(sizes > _SMALL, np.maximum(drawn, first) + reach, sizes)
+        self._sizes, start = start.sum(axis=1), start.T
+        noisy = DrawnCounts(noisy.drawn.T, noisy.noise, noisy.noised.T)
+        sizes, reach = self._sizes, noisy.noise.reach(DEPTH)
+        every = (sizes <= _SMALL) | ~noisy.noised
+        low = np.where(every, 0, np.maximum(np.minimum(noisy.drawn, start) - reach, 0))
+        high = np.where(every, sizes, np.maximum(noisy.drawn, start) + reach)
         low, high = np.minimum(low, sizes), np.minimum(high, sizes)
-        steps = np.arange((high - low).max() + 1)
-        self._nodes = low[..., None] + steps
-        log_mass = noisy.chosen((slice(None), slice(-1))).log_mass(self._nodes, (..., None))
-        log_mass = log_mass - special.gammaln(self._nodes + 1.0)
+        # No fewer and no more than the others leave.
+        low, high = (
+            np.maximum(low, sizes - high.sum(axis=0) + high),
+            np.minimum(high, sizes - low.sum(axis=0) + low),
+        )
+        self._nodes = low[..., None] + np.arange((high - low).max() + 1)
+        log_mass = noisy.log_mass(self._nodes, (..., None)) - special.gammaln(self._nodes + 1.0)
         self._log_mass = np.where(self._nodes <= high[..., None], log_mass, -np.inf)
-        self._risings = Risings(self._nodes, np.arange(first.shape[1])[:, None])
-        self._length = (steps.size - 1) * first.shape[1] + 1
-        last = (sizes - low.sum(axis=1, keepdims=True) - np.arange(self._length))[:, None]
-        self._last = np.maximum(last, 0)
-        log_mass = noisy.chosen((slice(None), slice(-1, None))).log_mass(self._last, (..., None))
-        log_mass = log_mass - special.gammaln(self._last + 1.0)
-        self._log_last = np.where(last >= 0, log_mass, -np.inf)
-        self._last_risings = Risings(self._last, np.array(first.shape[1]))
+        self._risings = Risings(self._nodes, np.arange(len(low))[:, None, None])
+        #: How far the sum is from its least, and how long the law of a sum is.
+        self._place = sizes - low.sum(axis=0)
+        self._length = fft.next_fast_len(int((high - low).sum(axis=0).max()) + 1, real=True)
 
     def log_p(self, a: Floats) -> float:
         """Log-probability of what was drawn, for κ m of shape `(k,)`."""
-        _, whole, _, log_scale = self._laws(a)
-        found = np.log(np.maximum(whole.sum(axis=1), _TINY)) + log_scale
+        _, waves, log_scale = self._laws(a)
+        whole = fft.irfft(waves[-1], self._length)[np.arange(self._sizes.size), self._place]
+        found = np.log(np.maximum(whole, _TINY)) + log_scale
         return float((found - log_rising_factorial(a.sum(), self._sizes)).sum())
 
     def counts(self, a: Floats, number: int, rng: np.random.Generator) -> tuple[Integers, float]:
         """So many draws of the counts for one κ m, shape `(number, G, k)`, and the logarithm of
         their weight: the last, and then those before.
         """
-        masses, whole, parts, _ = self._laws(a)
-        found: Any = np.empty((number, len(whole), a.size), dtype=np.int32)
-        groups = np.arange(len(whole))
-        with np.errstate(divide="ignore"):
-            at = one_of(np.log(np.broadcast_to(whole, (number, *whole.shape))), rng)
-            found[..., -1] = self._last[groups, 0, at]
-            for j in range(a.size - 2, -1, -1):
-                step = at
-                if j:
-                    before = at[..., None] - np.arange(masses.shape[2])
-                    rest = parts[j - 1][groups[:, None], np.maximum(before, 0)]
-                    step = one_of(np.log(np.where(before >= 0, rest, 0) * masses[:, j]), rng)
-                found[..., j] = self._nodes[:, j, 0] + step
-                at = at - step
-        return found, 0.0
+        masses, waves, _ = self._laws(a)
+        sums = np.maximum(fft.irfft(waves, self._length), 0)
+        groups = np.arange(self._sizes.size)[:, None]
+        steps: Any = np.empty((number, self._sizes.size, a.size), dtype=np.int32)
+        at = np.tile(self._place, (number, 1))
+        for j in range(a.size - 1, 0, -1):
+            before = at[..., None] - np.arange(masses.shape[2])
+            rest = np.where(before >= 0, sums[j - 1, groups, np.maximum(before, 0)], 0)
+            with np.errstate(divide="ignore"):
+                steps[..., j] = one_of(np.log(rest * masses[j]), rng)
+            at -= steps[..., j]
+        steps[..., 0] = at
+        return self._nodes[..., 0].T + steps, 0.0
 
-    def _laws(self, a: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Masses of counts, of the last one for every sum of the others, and of the sums of the
-        first categories, each one longer; and logarithms of a factor of each group.
+    def _laws(self, a: Floats) -> tuple[Floats, Floats, Floats]:
+        """Masses of counts, and the transforms of the laws of the sums of the first categories,
+        each one longer, of shapes `(k, G, ...)`; and logarithms of a factor of each group.
         """
         log_p = self._log_mass + self._risings.of(a)
-        log_last = self._log_last + self._last_risings.of(a)
-        tilt = self._tilt(log_p, log_last, a.sum())[:, None, None]
-        log_p, log_last = log_p + tilt * self._nodes, log_last + tilt * self._last
-        tops, top = log_p.max(axis=2, keepdims=True), log_last.max(axis=2, keepdims=True)
-        length, masses = fft.next_fast_len(self._length, real=True), np.exp(log_p - tops)
-        waves = fft.rfft(masses, length, axis=2).cumprod(axis=1)
-        sums = np.maximum(fft.irfft(waves, length, axis=2)[..., : self._length], 0)
-        log_scale = tops.sum(axis=(1, 2)) + top[:, 0, 0] - tilt[:, 0, 0] * self._sizes
-        return masses, np.exp(log_last - top)[:, 0] * sums[:, -1], sums.swapaxes(0, 1), log_scale
+        tilt = self._tilt(log_p, a.sum())
+        log_p += tilt[:, None] * self._nodes
+        tops = log_p.max(axis=2, keepdims=True)
+        masses = np.exp(log_p - tops)
+        waves = fft.rfft(masses, self._length).cumprod(axis=0)
+        return masses, waves, tops.sum(axis=(0, 2)) - tilt * self._sizes
 
-    def _tilt(self, log_p: Floats, log_last: Floats, kappa: float) -> Floats:
+    def _tilt(self, log_p: Floats, kappa: float) -> Floats:
         """Logarithms of factors, one for each record, with which the counts of every group have
         about the public sum: transforms lose the digits of sums that are far less probable than
         others.
         """
 
         def beyond(tilt: Floats, groups: Integers) -> tuple[Floats, Floats]:
-            mean, variance = -self._sizes[groups] + 0.0, np.zeros(len(groups))
-            for nodes, log_weights in ((self._nodes, log_p), (self._last, log_last)):
-                x = nodes[groups]
-                share = special.softmax(log_weights[groups] + tilt[:, None, None] * x, axis=2)
-                first = (share * x).sum(axis=2, keepdims=True)
-                mean += first.sum(axis=(1, 2))
-                variance += (share * (x - first) ** 2).sum(axis=(1, 2))
-            return mean, variance
+            x = self._nodes[:, groups]
+            share = special.softmax(log_p[:, groups] + tilt[:, None] * x, axis=2)
+            mean = (share * x).sum(axis=2, keepdims=True)
+            std = np.sqrt((share * (x - mean) ** 2).sum(axis=(0, 2)) + _ROUNDING)
+            return (mean.sum(axis=(0, 2)) - self._sizes[groups]) / std, std
 
         start = np.log((self._sizes + 0.5) / (self._sizes + kappa))
         return increasing_roots(beyond, start, -_LARGEST, _LARGEST, _NEAR)
