@@ -12,7 +12,7 @@ from opendp_bayes.inference.pooling import pooled_draws as module
 from opendp_bayes.inference.pooling.hyperparameters import Priors
 from opendp_bayes.inference.pooling.pooled_draws import draws_of
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
-from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.optional import arviz_or_skip
@@ -72,33 +72,35 @@ def test_agrees_with_sums_over_all_counts(ess):
     assert min(np.max(np.abs(found_by(pooled) - other[0]) / error) for other in wrong) > limit
 
 
-def simulated(seed, groups=6, k=3, scale=1.5, assumed=1.0):
-    """Ranks of ln κ, m and the probabilities of one group, of data from the model."""
+def simulated(seed, size=None, scale=1.5, groups=6, assumed=1.0):
+    """Ranks of ln κ, m and the probabilities of one group, of data from the model: Laplace noise,
+    or a public number of all records and Gaussian noise.
+    """
     rng = np.random.default_rng(seed)
-    kappa, m, theta = truth(groups, k, rng)
-    counts = np.array(
-        [rng.multinomial(n, t) for n, t in zip(rng.integers(0, 120, groups), theta, strict=True)]
-    )
-    drawn = counts + DiscreteLaplace(scale).simulate(counts.shape, rng)
-    noisy = DrawnCounts.of(drawn, DiscreteLaplace(scale * assumed))
-    data = PooledGroups(tuple(range(groups)), tuple("abc"), noisy, None)
+    kappa, m, theta = truth(groups, 3, rng)
+    if size is None:
+        law, sizes = DiscreteLaplace, rng.integers(0, 120, groups)
+    else:
+        law, sizes = DiscreteGaussian, rng.multinomial(size, rng.dirichlet(np.ones(groups)))
+    counts = np.array([rng.multinomial(n, t) for n, t in zip(sizes, theta, strict=True)])
+    noisy = DrawnCounts.of(counts + law(scale).simulate(counts.shape, rng), law(scale * assumed))
+    data = PooledGroups(tuple(range(groups)), tuple("abc"), noisy, size)
     return ranks(data, kappa, m, theta, rng)
 
 
-def test_ranks_of_five_truths_look_uniform(monkeypatch):
+@pytest.mark.parametrize("known", [{}, {"size": 300, "scale": 3.0}], ids=["private", "public"])
+def test_ranks_of_five_truths_look_uniform(monkeypatch, known):
     """What the slow test does of 200, with fewer draws."""
-    check_uniform(monkeypatch, simulated, 5, draws=40)
+    check_uniform(monkeypatch, partial(simulated, **known), 5, draws=40)
 
 
 @pytest.mark.slow
-def test_ranks_of_the_truth_are_uniform(monkeypatch):
+@pytest.mark.parametrize("known", [{}, {"size": 300, "scale": 3.0}], ids=["private", "public"])
+def test_ranks_of_the_truth_are_uniform(monkeypatch, known):
     """Simulation-based calibration, of κ, every entry of m and the probabilities of a group."""
-
     # Negative control: noise thought to be much smaller is taken for differences between groups.
-    def wrong(seed):
-        return simulated(seed, groups=30, scale=10.0, assumed=0.1)
-
-    check_200_uniform(monkeypatch, simulated, wrong)
+    other = {"groups": 30, "scale": 10.0, "assumed": 0.1} | ({"size": 900} if known else {})
+    check_200_uniform(monkeypatch, partial(simulated, **known), partial(simulated, **other))
 
 
 def test_small_groups_are_drawn_together_and_large_ones_are_not():
@@ -239,14 +241,14 @@ def test_gives_up_where_no_number_of_draws_would_do(monkeypatch):
 @pytest.mark.parametrize(
     ("drawn", "log_kappa", "mean"),
     [
-        pytest.param(((0, 0), (3, 2), (300, 100)), (3.02, 1.49), 0.674, marks=pytest.mark.slow),
-        pytest.param(
-            ((6, 2), (3, 2), (3000, 1000), (7, 3), (2, 0)),
-            (3.74, 1.44),
-            0.707,
-            marks=pytest.mark.slow,
-        ),
         (((3000, 1000), (3, 2), (1500, 500)), (4.27, 1.83), 0.713),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (((0, 0), (3, 2), (300, 100)), (3.02, 1.49), 0.674),
+                (((6, 2), (3, 2), (3000, 1000), (7, 3), (2, 0)), (3.74, 1.44), 0.707),
+            )
+        ),
     ],
 )
 def test_a_group_that_is_much_larger_leaves_the_tail_of_kappa(drawn, log_kappa, mean):

@@ -1,6 +1,4 @@
-"""Pooled groups of one table, whose counts have public sums: against sums over all data sets, and
-calibrated by simulation.
-"""
+"""Pooled groups of one table, whose counts have public sums: against sums over all data sets."""
 
 import itertools
 
@@ -11,12 +9,11 @@ from scipy import special, stats
 import opendp_bayes as ob
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.inference.pooling.public_total import PublicTotal
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
-from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
+from tests.helpers.pooled_ranks import KAPPA
 from tests.helpers.releases import changed, guarantee
 from tests.helpers.shortened import shorten
 
@@ -180,37 +177,6 @@ def test_refuses_what_is_no_table_of_groups():
     )
     with pytest.raises(ValueError, match="the release of all"):
         part["x"].pooled(by="region")
-
-
-def simulated(seed, groups=6, k=3, size=300, scale=3.0, assumed=1.0):
-    """Ranks of ln κ, m and the probabilities of one group, of data from the model."""
-    rng = np.random.default_rng(seed)
-    kappa, m, theta = truth(groups, k, rng)
-    records = rng.multinomial(size, rng.dirichlet(np.ones(groups)))
-    counts = np.array([rng.multinomial(n, t) for n, t in zip(records, theta, strict=True)])
-    noise = ob.GaussianParameters(scale).law(size, np.ones(groups * k)).noise
-    drawn = counts + noise.simulate(counts.shape, rng)
-    if assumed != 1.0:
-        noise = DiscreteLaplace(scale * assumed)
-    labels = tuple(range(groups)), tuple(range(k))
-    data = PooledGroups(*labels, DrawnCounts.of(drawn, noise), size)
-    return ranks(data, kappa, m, theta, rng)
-
-
-def test_ranks_of_five_truths_look_uniform(monkeypatch):
-    """What the slow test does of 200, with fewer draws."""
-    check_uniform(monkeypatch, simulated, 5, draws=40)
-
-
-@pytest.mark.slow
-def test_ranks_of_the_truth_are_uniform(monkeypatch):
-    """Simulation-based calibration, of κ, every entry of m and the probabilities of a group."""
-
-    # Negative control: noise thought to be much smaller is taken for differences between groups.
-    def wrong(seed):
-        return simulated(seed, 30, size=900, scale=10.0, assumed=0.1)
-
-    check_200_uniform(monkeypatch, simulated, wrong)
 
 
 @pytest.mark.usefixtures("few_draws")

@@ -40,23 +40,10 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
     assert frame["drawn"].to_list() == [4, 0, 10, 90]
     one = stats.beta([7, 3, 13, 93], [3, 7, 93, 13])
     lower, upper = one.interval(0.5)
-    for name, wanted in {
-        "mean": one.mean(),
-        "std": one.std(),
-        "lower": lower,
-        "upper": upper,
-    }.items():
-        assert frame[name].to_list() == pytest.approx(wanted, abs=1e-9)
+    wanted = np.column_stack([one.mean(), one.std(), lower, upper])
+    assert frame["mean", "std", "lower", "upper"].to_numpy() == pytest.approx(wanted, abs=1e-9)
     text = str(NORTH.sheet(0.5)).splitlines()
-    assert text[1].split() == [
-        "north",
-        "yes",
-        "4",
-        "0.700",
-        f"{lower[0]:.3f}",
-        "to",
-        f"{upper[0]:.3f}",
-    ]
+    assert text[1].split() == f"north yes 4 0.700 {lower[0]:.3f} to {upper[0]:.3f}".split()
     assert text[-2] == "The others are worth 6 records to a group (50 %: 6 to 6)."
     assert text[-1] == "Importance sampling: 40 effective draws."
     assert "0.700" in NORTH._repr_html_()
