@@ -1,6 +1,4 @@
-"""Every door through which a Context is asked, and every privacy unit: the rows and columns of
-tables of pairs.
-"""
+"""Every door of a Context and every privacy unit: rows and columns of tables of pairs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

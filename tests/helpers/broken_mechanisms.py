@@ -1,9 +1,4 @@
-"""Mechanisms that lose more than they claim, or do not draw from the law they state: what an audit
-has to catch.
-
-Each repeats a mistake that is easily made. All but the last two state a law and a bound that look
-right.
-"""
+"""Mechanisms that lose more than they claim, or draw from another law: for audits to catch."""
 
 import math
 import random

@@ -1,6 +1,4 @@
-"""A posterior whose counts stand in chains, as those of learned priors, of pooled groups and of
-surveys do.
-"""
+"""A posterior whose counts stand in chains, as those of learned priors and of surveys do."""
 
 import numpy as np
 

@@ -1,6 +1,4 @@
-"""Say the tests of the rooms that differ from a commit, main by default, and of those above them:
-`python -m tests.helpers.changed [COMMIT]`.
-"""
+"""Say the tests of rooms that differ from a commit: `python -m tests.helpers.changed [COMMIT]`."""
 
 import subprocess
 import sys

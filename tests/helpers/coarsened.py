@@ -1,6 +1,4 @@
-"""Expected errors from a thirtieth of the draws, within two per cent instead of 0.3, for whoever
-uses the choice among mechanisms and does not measure it.
-"""
+"""Expected errors from a thirtieth of the draws, for tests that do not measure the choice."""
 
 from collections.abc import Callable
 from functools import cache, lru_cache

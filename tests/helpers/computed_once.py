@@ -1,6 +1,4 @@
-"""Posteriors that are computed once a run, for whoever shows what they find and does not measure
-it: commands, pages and reports ask for those of the same few releases again and again.
-"""
+"""Posteriors computed once a run, for tests that show what they find and do not measure it."""
 
 import pickle
 from collections.abc import Callable

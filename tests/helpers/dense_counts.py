@@ -1,6 +1,4 @@
-"""The posterior of counts with additive noise by arrays with an entry for every count, for up to
-some thousands of records. Shares no code with the package.
-"""
+"""Noised counts by arrays with an entry for every count; shares no code with the package."""
 
 import math
 

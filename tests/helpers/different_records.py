@@ -1,6 +1,4 @@
-"""Different records of private numbers by their definition: every count of every category in both
-releases, within windows, added up directly. Shares no code with the package.
-"""
+"""Different records by their definition: counts in both releases, added up without the package."""
 
 import numpy as np
 from scipy import signal, special

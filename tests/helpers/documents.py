@@ -1,7 +1,4 @@
-"""Documents of every kind that this version writes, how they are read, and what they say.
-
-`python -m tests.helpers.documents` writes them for a new version of the package, once.
-"""
+"""A document of every kind; `python -m tests.helpers.documents` writes those of a new version."""
 
 import json
 from collections.abc import Mapping

@@ -1,6 +1,4 @@
-"""The posterior of a release of a mechanism that weighs or flips, from every data set, by the
-definitions; distances in 200 bits. Shares no code with the package.
-"""
+"""Posteriors of weights and flips from every data set, in 200 bits, without the package's code."""
 
 import math
 

@@ -54,35 +54,15 @@ ARGUMENTS: dict[str, list[Any]] = {
     **{name: ["i"] for name in ("columns", "index_column")},
     **{name: [0.5] for name in ("quantile", "alpha")},
     **{name: [3] for name in ("upper_bound", "length")},
-    "half_life": [2, "1d"],
-    "value": [1, "a", 1.0],
-    "element": [1, "a"],
-    "expr": [pl.element()],
-    "more_columns": ["s"],
-    "name": ["z"],
-    "more_names": ["q"],
-    "names": [["q"]],
-    "breaks": [[1.0]],
-    "indices": [[0]],
-    "function": [abs],
-    "args": [],
-    "quantiles": [[0.5]],
-    "dimensions": [(-1,)],
-    "period": ["2i"],
-    "item": [1],
-    "separator": [","],
-    "literal": [b"a"],
-    "encoding": ["hex"],
-    "bounds": [(0, 1)],
-    "candidates": [[1, 2]],
-    "time_unit": ["ms"],
-    "time": [datetime.time(1)],
-    "time_zone": ["UTC"],
-    "every": ["1d"],
-    "format": ["%Y"],
-    "patterns": [["a"]],
-    "json_path": ["$.a"],
 }
+ARGUMENTS |= {"half_life": [2, "1d"], "value": [1, "a", 1.0], "element": [1, "a"]}
+ARGUMENTS |= {"expr": [pl.element()], "more_columns": ["s"], "name": ["z"], "names": [["q"]]}
+ARGUMENTS |= {"more_names": ["q"], "breaks": [[1.0]], "indices": [[0]], "function": [abs]}
+ARGUMENTS |= {"args": [], "quantiles": [[0.5]], "dimensions": [(-1,)], "period": ["2i"]}
+ARGUMENTS |= {"item": [1], "separator": [","], "literal": [b"a"], "encoding": ["hex"]}
+ARGUMENTS |= {"bounds": [(0, 1)], "candidates": [[1, 2]], "time_unit": ["ms"]}
+ARGUMENTS |= {"time": [datetime.time(1)], "time_zone": ["UTC"], "every": ["1d"]}
+ARGUMENTS |= {"format": ["%Y"], "patterns": [["a"]], "json_path": ["$.a"]}
 _C = pl.col
 _CUT = _C("f").cut([1.0])
 #: With optional arguments, of several expressions, and of no column.

@@ -13,15 +13,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.agreement_of_copies import combine_estimates
 from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
-from tests.helpers.releases import guarantee
-
-PRIVATE = ob.LaplaceParameters(1.0, total="private")
-
-
-def release(
-    drawn: Any, labels: Any, mechanism: Any = PRIVATE, size: Any = None, **more: Any
-) -> Any:
-    return ob.Release(drawn, labels, (1.0,) * len(labels), mechanism, guarantee(size), **more)
+from tests.helpers.releases import PRIVATE, guarantee, release
 
 
 def table(names: str, drawn: tuple[int, ...]) -> Any:

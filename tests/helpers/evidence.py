@@ -1,6 +1,4 @@
-"""The evidence of noise on counts, of which posteriors need the parts alone: that all of these fit
-together shows in it.
-"""
+"""The evidence of noise on counts, in which shows that all parts of a posterior fit together."""
 
 from typing import Any
 

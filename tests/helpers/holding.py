@@ -1,6 +1,4 @@
-"""A program that holds a temporary file of the package until it is ended; with the argument
-`named`, as on systems without files that have no name.
-"""
+"""A program that holds a temporary file until it is ended; with `named`, one that has a name."""
 
 import sys
 import time

@@ -1,6 +1,4 @@
-"""The posterior of three counts of many records with noise on each: sums over panels (`panels`)
-within a sum over panels, in long doubles. Shares no code with the package.
-"""
+"""Three noised counts by sums over panels within panels, without the package's code."""
 
 import numpy as np
 

@@ -1,6 +1,4 @@
-"""Sums over one count, however large it may be: discrete Gauss quadratures on panels that are cut
-until the weight changes little on each. Shares no code with the package.
-"""
+"""Sums over one count by discrete Gauss quadrature on panels, without the package's code."""
 
 import math
 

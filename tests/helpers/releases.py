@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from opendp_bayes import PrivacyGuarantee, PrivacyLoss, Release
+from opendp_bayes import LaplaceParameters, PrivacyGuarantee, PrivacyLoss, Release
 from opendp_bayes.results.release import GroupedRelease
 
 R = TypeVar("R", Release, GroupedRelease)
 LOSS = PrivacyLoss(epsilon=1.0, rho=0.5, range=2.0)
+PRIVATE = LaplaceParameters(1.0, total="private")
 
 
 def guarantee(size: int | None, loss: PrivacyLoss = LOSS, **changes: Any) -> PrivacyGuarantee:
@@ -15,6 +16,12 @@ def guarantee(size: int | None, loss: PrivacyLoss = LOSS, **changes: Any) -> Pri
     return PrivacyGuarantee(
         size=size, loss=loss, **{"d_in": 1, "measure": "MaxDivergence", **changes}
     )
+
+
+def release(
+    drawn: Any, labels: Any, mechanism: Any = PRIVATE, size: Any = None, **more: Any
+) -> Any:
+    return Release(drawn, labels, (1.0,) * len(labels), mechanism, guarantee(size), **more)
 
 
 def changed(release: R, **changes: Any) -> R:

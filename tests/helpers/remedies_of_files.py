@@ -1,6 +1,4 @@
-"""Rows of the page of messages that are about files and commands: what gets the message, in a
-folder of its own, and the same with what the row says to do.
-"""
+"""Rows of the page of messages about files: what gets each message, and what its row says to do."""
 
 import sqlite3
 import zipfile

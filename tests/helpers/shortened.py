@@ -1,6 +1,4 @@
-"""Draws of a tenth of the length and searches of a few steps, for whoever shows what they find and
-does not measure it.
-"""
+"""Draws of a tenth of the length and short searches, for tests that do not measure them."""
 
 import math
 

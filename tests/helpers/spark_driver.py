@@ -1,6 +1,4 @@
-"""A driver of Spark with a log of its own, that others may read what it writes: counts a frame by a
-Context, and one that fails. Prints what came of it as JSON; `tests/hostile` looks at what it wrote.
-"""
+"""A Spark driver with a log of its own: counts a frame, fails on one, and prints as JSON."""
 
 import json
 import logging

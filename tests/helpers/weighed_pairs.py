@@ -1,7 +1,4 @@
-"""The posterior of a release of a mechanism that weighs or flips, of two counts of many records:
-the definitions of `every_data_set`, whose sums are over panels (`panels`). Shares no code with the
-package.
-"""
+"""Weights and flips of two large counts: `every_data_set` on `panels`, without our code."""
 
 from functools import lru_cache, partial
 

@@ -1,6 +1,4 @@
-"""What is chosen among mechanisms is released and accounted for here, not measured, and most
-posteriors are of the same few releases.
-"""
+"""The choice among mechanisms is used here, not measured; posteriors are of few releases."""
 
 import pytest
 

@@ -1,7 +1,4 @@
-"""Every argument of every public function, given what it cannot be: an answer, or an error that
-names the argument, and never words of numpy's or Python's. The calls are those of
-`tests/test_every_argument.py`, which fails for a function or an argument without one.
-"""
+"""Every argument of every public function, given what it cannot be: our error, or an answer."""
 
 import re
 import warnings

@@ -1,7 +1,4 @@
-"""Every argument of every public method of every result, given what it cannot be: an error that
-names the argument, or a right answer, and never words of numpy's or Python's. The methods are those
-that the classes have, so that a new one is covered or fails for want of a plausible argument.
-"""
+"""Every argument of every method of every result, given what it cannot be: never numpy's words."""
 
 import inspect
 import itertools
@@ -17,38 +14,16 @@ import pytest
 from opendp_bayes.inference.answers import posterior as answers
 from tests.helpers.every_result import called, methods, plausible, properties, results
 
-WRONG: dict[str, Any] = {
-    "None": None,
-    "text": "a",
-    "-1": -1,
-    "nan": float("nan"),
-    "empty": [],
-    "twice": ["a", "a"],
-}
+WRONG: dict[str, Any] = {"None": None, "text": "a", "-1": -1, "nan": float("nan")}
+WRONG |= {"empty": [], "twice": ["a", "a"]}
 #: Of parameters by name, what is none of `WRONG` to them but has a right answer. Labels and names
 #: of variables are "a" and "x".
-ANSWERED: dict[str, set[str]] = {
-    "random_state": {"None"},
-    "draws": {"None"},
-    "records": {"None"},
-    "edges": {"None"},
-    "values": {"-1", "nan", "empty"},
-    "above": {"None", "-1"},
-    "epsilon": {"empty"},
-    "label": {"text", "-1"},
-    "first": {"text"},
-    "second": {"text"},
-    "given": {"text"},
-    "ax": {"None"},
-    "title": {"None", "text"},
-    "category": {"None", "text"},
-    "variables": {"empty"},
-    "kappa_prior": {"None"},
-    "size": {"None"},
-    "sets": {"empty"},
-    "columns": {"empty"},
-    "folder": {"text"},
-}
+_NONE = "random_state draws records edges ax kappa_prior size"
+ANSWERED: dict[str, set[str]] = {name: {"None"} for name in _NONE.split()}
+ANSWERED |= {name: {"empty"} for name in ("epsilon", "variables", "sets", "columns")}
+ANSWERED |= {name: {"text"} for name in ("first", "second", "given", "folder")}
+ANSWERED |= {name: {"None", "text"} for name in ("title", "category")}
+ANSWERED |= {"values": {"-1", "nan", "empty"}, "above": {"None", "-1"}, "label": {"text", "-1"}}
 
 
 @pytest.fixture(autouse=True)

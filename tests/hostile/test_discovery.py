@@ -1,6 +1,4 @@
-"""Values that nobody listed, read by a hostile reader: nothing fails for some data alone, what is
-hidden is counted once and noised, and nobody's records are more than is stated.
-"""
+"""Unlisted values before a hostile reader: no data fail, and nobody has more than is stated."""
 
 import itertools
 import math
@@ -179,30 +177,20 @@ def divergence_with_rest(p: Any, q: Any, epsilon: float, scale: float) -> float:
         return total
 
     every = {**p, **q}
-    return float(
-        sum(
-            np.maximum(noised(p.get(at, {})) - math.exp(epsilon) * noised(q.get(at, {})), 0).sum()
-            for at in every
-        )
-    )
+    pairs = ((noised(p.get(at, {})), noised(q.get(at, {}))) for at in every)
+    return float(sum(np.maximum(a - math.exp(epsilon) * b, 0).sum() for a, b in pairs))
 
 
 @pytest.mark.parametrize("listed", [(), ("x",)])
 @pytest.mark.parametrize(
-    ("more", "less"),
-    [
-        (["a"], []),
-        (["a", "a", "a"], ["a", "a"]),
-        (["x"], []),
-        (["a", "a", "b"], ["a", "b"]),
-        (["a", "x"], ["a"]),
-    ],
+    ("more", "less"), [("a", ""), ("aaa", "aa"), ("x", ""), ("aab", "ab"), ("ax", "a")]
 )
 def test_all_outcomes_with_the_rest_keep_the_promise(monkeypatch, more, less, listed):
     discovery = Discovery(OptimalThreshold(2.0, 0.1, 1.0), DiscreteLaplace(1.0))
     loss = loss_of_discovery(discovery, 1, concentrated=False)
     assert loss.epsilon == 2.0
-    p, q = (outcomes_with_rest(monkeypatch, rows, listed, discovery) for rows in (more, less))
+    both = [*more], [*less]
+    p, q = (outcomes_with_rest(monkeypatch, rows, listed, discovery) for rows in both)
     for one, other in ((p, q), (q, p)):
         assert divergence_with_rest(one, other, loss.epsilon, 1.0) <= loss.delta + 1e-12
 

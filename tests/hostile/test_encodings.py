@@ -1,6 +1,4 @@
-"""A line of bytes is a line of text in every encoding that is read, and a value of bytes a value:
-no record moves those of others by the bytes in it.
-"""
+"""In every encoding a line of bytes is a line of text, and no record moves those of others."""
 
 import pkgutil
 import re
@@ -19,7 +17,7 @@ from opendp_bayes_office.files.encodings import HIDDEN
 from tests.helpers.byte_sequences import MARKED, SLOW, tried
 from tests.helpers.command_line import run
 from tests.helpers.sources import SOURCES
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 EXACT = ("--epsilon", 10000, "-o", "-")
 COLUMN = ("--column", "vote", "--categories", "a,b", "--unknown", "DROP")
@@ -218,10 +216,8 @@ def wide(encoding: str, odd: tuple[int, ...]) -> bytes:
 @pytest.mark.parametrize(
     ("encoding", "kind"),
     [
-        ("utf-16-le", "file"),
-        ("utf-16-be", "standard input"),
-        pytest.param("utf-16-le", "standard input", marks=pytest.mark.slow),
-        pytest.param("utf-16-be", "file", marks=pytest.mark.slow),
+        *(("utf-16-le", "file"), ("utf-16-be", "standard input")),
+        *slow([("utf-16-le", "standard input"), ("utf-16-be", "file")]),
     ],
 )
 def test_two_records_with_a_byte_too_many_do_not_hide_those_between_them(encoding, kind, tmp_path):

@@ -1,6 +1,4 @@
-"""Maps over all data sets: every frame of a few rows and every neighbour of it, counted by the
-chains that users get, for units with Bounds by a key and for identifiers whose rows are limited.
-"""
+"""Every small frame and every neighbour of it, counted by the chains of users: their maps."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,12 +39,8 @@ def persons(first: int, second: int) -> list[Rows]:
 KINDS = [(0, *row) for row in ("ax", "ay", "bx", "by", "rx")]
 MULTISETS: list[list[Rows]] = [list(combinations_with_replacement(KINDS, n)) for n in range(4)]
 #: Every multiset of at most three rows of no one; and lists of rows of two persons.
-SETS: dict[str, list[Rows]] = {
-    "rows": [rows for one in MULTISETS for rows in one],
-    "three rows": MULTISETS[3],
-    "one of many": persons(3, 1),
-    "two": persons(2, 2),
-}
+SETS: dict[str, list[Rows]] = {"rows": [rows for one in MULTISETS for rows in one]}
+SETS |= {"three rows": MULTISETS[3], "one of many": persons(3, 1), "two": persons(2, 2)}
 #: Of all pairs of data sets, which are neighbours.
 Pairs = NDArray[np.bool_]
 
@@ -124,11 +118,9 @@ PLANS: dict[str, Callable[[Any], Any]] = {
 
 
 def query_of(unit: Any, plan: str, question: str) -> Any:
+    loss = dp.loss_of(rho=BUDGET[0], delta=BUDGET[1])
     context = dp.Context.compositor(
-        data=pl.LazyFrame(schema=SCHEMA),
-        privacy_unit=unit,
-        privacy_loss=dp.loss_of(rho=BUDGET[0], delta=BUDGET[1]),
-        split_evenly_over=1,
+        data=pl.LazyFrame(schema=SCHEMA), privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
     )
     return QUESTIONS[question](PLANS[plan](context.query()))
 

@@ -1,6 +1,4 @@
-"""A failure may tell what a record says, so it costs what the release would have: every door to a
-Context × where it fails. What fails before a record is read costs nothing.
-"""
+"""A failure costs what the release would have, at every door; what fails unread is free."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,21 +26,11 @@ from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
 from tests.helpers.sweeps import pairs_of
 
-DATA = pl.DataFrame(
-    {"vote": ["a", "b"] * 60, "town": ["x", "y", "z"] * 40, "age": ["1", "2", "3", "4"] * 30},
-    schema={
-        "vote": pl.Enum(["a", "b"]),
-        "town": pl.Enum(["x", "y", "z"]),
-        "age": pl.Enum(["1", "2", "3", "4"]),
-    },
-)
+_COLUMNS = {"vote": ["a", "b"] * 60, "town": ["x", "y", "z"] * 40, "age": [*"1234"] * 30}
+DATA = pl.DataFrame(_COLUMNS, {name: pl.Enum(sorted(set(of))) for name, of in _COLUMNS.items()})
 VOTE: dict[str, Any] = {"column": "vote", "categories": ["a", "b"], "nulls": "a", "unknown": "b"}
-TOWN: dict[str, Any] = {
-    "column": "town",
-    "categories": ["x", "y", "z"],
-    "nulls": "x",
-    "unknown": "y",
-}
+TOWN: dict[str, Any] = {"column": "town", "categories": ["x", "y", "z"]}
+TOWN |= {"nulls": "x", "unknown": "y"}
 TABLE: dict[str, Any] = {
     name: {"vote": VOTE[name], "town": TOWN[name]} for name in ("categories", "nulls", "unknown")
 }
@@ -59,15 +47,14 @@ Ask = Callable[[], Any]
 
 
 #: From a query to what its release is asked by.
+BY_TOWN: dict[str, Any] = {"column": "vote", "by": "town", **TABLE}
 QUERIES: dict[str, Callable[[Any], Any]] = {
     "posterior": lambda query: ob.posterior(query, **VOTE),
     "gaussian": lambda query: ob.posterior(query, **VOTE, mechanism="gaussian_parameters"),
     "joint table": lambda query: ob.posterior(query, column=["vote", "town"], **TABLE),
-    "groups": lambda query: ob.posterior(query, "vote", by="town", **TABLE),
+    "groups": lambda query: ob.posterior(query, **BY_TOWN),
     "survey": lambda query: ob.survey(query, {"vote": VOTE, "town": TOWN}),
-    "survey of groups": lambda query: ob.survey(
-        query, {"a": {"column": "vote", "by": "town", **TABLE}}
-    ),
+    "survey of groups": lambda query: ob.survey(query, {"a": BY_TOWN}),
 }
 LEVELS: dict[str, Callable[[Any], Any]] = {"levels": lambda query: ob.survey(query, AGES)}
 DISCOVERIES: dict[str, Callable[[Any], Any]] = {
@@ -200,12 +187,8 @@ def measured(opened: Opened, function: Callable[[Any], Any], loss: Any = None) -
     if loss is None:
         part, shares = tuple(opened.part.values()), opened.context.d_mids
         loss = shares[0] if shares else part if len(part) > 1 else part[0]
-    made: Any = make_user_measurement(
-        *opened.context.accountant.input_space,
-        opened.context.accountant.output_measure,
-        function,
-        lambda _: loss,
-    )
+    of = opened.context.accountant
+    made: Any = make_user_measurement(*of.input_space, of.output_measure, function, lambda _: loss)
     return made
 
 
@@ -283,23 +266,24 @@ def test_what_a_filter_has_no_room_for_tells_nothing_of_a_failure(tmp_path, loss
 
 
 # --- before a record is read
+DEAR = ob.LaplaceParameters(1e-3)
+OF_NUMBERS = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+
+
+def of_a_map_that_raises(opened: Opened) -> Any:
+    space = opened.context.accountant.input_space
+    return opened.context(make_user_measurement(*space, dp.max_divergence(), len, boom))
+
+
 BEFORE: dict[str, Callable[[Opened], Any]] = {
     "a column that is not there": lambda opened: ob.posterior(opened.query(), "none"),
     "categories": lambda opened: ob.posterior(opened.query(), "vote", categories=["a", "a"]),
     "a plan": lambda opened: ob.posterior(opened.query().unique(), **VOTE),
     "what is no measurement": lambda opened: opened.context("vote"),
     "too much": lambda opened: opened.context(measured(opened, lambda _: 7, 100.0)),
-    "a mechanism that is too dear": lambda opened: ob.posterior(
-        opened.query(), **VOTE, mechanism=ob.LaplaceParameters(1e-3)
-    ).release(),
-    "a space of others": lambda opened: opened.context(
-        dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), 1.0)
-    ),
-    "a map that raises": lambda opened: opened.context(
-        make_user_measurement(
-            *opened.context.accountant.input_space, dp.max_divergence(), len, boom
-        )
-    ),
+    "too dear": lambda opened: ob.posterior(opened.query(), **VOTE, mechanism=DEAR).release(),
+    "of others": lambda opened: opened.context(dp.m.make_laplace(*OF_NUMBERS, 1.0)),
+    "a map that raises": of_a_map_that_raises,
 }
 
 
@@ -331,12 +315,8 @@ def test_failures_use_up_a_budget(tmp_path: Path, kind: str, split: str) -> None
 
 def test_a_failure_takes_the_share_that_was_next(tmp_path: Path) -> None:
     DATA.write_parquet(tmp_path / "data.parquet")
-    context = ob.context(
-        pl.scan_parquet(tmp_path / "data.parquet"),
-        privacy_unit=UNIT,
-        privacy_loss=dp.loss_of(epsilon=4.0),
-        split_by_weights=[1, 2, 5],
-    )
+    file, loss = pl.scan_parquet(tmp_path / "data.parquet"), dp.loss_of(epsilon=4.0)
+    context = ob.context(file, privacy_unit=UNIT, privacy_loss=loss, split_by_weights=[1, 2, 5])
     for consumed, left in (([0.5], [1.0, 2.5]), ([0.5, 1.0], [2.5])):
         query = ob.posterior(context.query(), **VOTE)
         with pytest.MonkeyPatch.context() as patch:

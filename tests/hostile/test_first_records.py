@@ -1,6 +1,4 @@
-"""The first record of a file is read as every other one: polars passes over empty lines and a byte
-order mark at the beginning of a text, and takes some of them for compressed.
-"""
+"""The first record of a file is read as every other, empty, marked or like compressed bytes."""
 
 import random
 from collections import Counter
@@ -20,23 +18,7 @@ LINES = [
     *("yes,1", "", "\ufeffyes,1", "x^2,1", "x\x01,1", "x\xda,1", '"",', '"a\nb",2', "sep=;"),
     "BZh9",
 ]
-PIECES = [
-    "a",
-    "yes",
-    "",
-    " ",
-    "\t",
-    "\x00",
-    "\x85",
-    "\u2028",
-    "\ufeff",
-    "#",
-    "x^",
-    "é",
-    "1",
-    "-",
-    ";",
-]
+PIECES = ["a", "yes", "", *" \t\x00\x85\u2028\ufeff#", "x^", *"é1-;"]
 QUOTED = ['"a"', '""', '"a""b"', '"a,b"', '"a\nb"', '"a\r\nb"', '"\n"', '""""']
 EVERY = [Reading(), Reading(blank_lines="null"), Reading(trim=True)]
 

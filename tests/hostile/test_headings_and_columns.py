@@ -14,12 +14,8 @@ from tests.helpers.contexts import plain_context
 
 VOTES, AGES = ["yes", "no"], ["young", "old"]
 VOTE: dict[str, Any] = {"column": "vote", "categories": VOTES, "nulls": "no", "unknown": "no"}
-BOTH: dict[str, Any] = {
-    "column": ["vote", "age"],
-    "categories": {"vote": VOTES, "age": AGES},
-    "nulls": {"vote": "no", "age": "old"},
-    "unknown": {"vote": "no", "age": "old"},
-}
+BOTH: dict[str, Any] = {"column": ["vote", "age"], "categories": {"vote": VOTES, "age": AGES}}
+BOTH |= {"nulls": {"vote": "no", "age": "old"}, "unknown": {"vote": "no", "age": "old"}}
 
 
 @pytest.fixture

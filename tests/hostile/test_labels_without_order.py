@@ -1,6 +1,4 @@
-"""Labels of nulls and of unknown values are in no order: every ordered answer leaves them out and
-says so, through every kind of result and through JSON.
-"""
+"""Ordered answers leave out labels of nulls and unknown values, in every kind of result."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,12 +21,8 @@ from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
 
 AGES = ["18-29", "30-44", "45-64", "65+"]
-PEOPLE = pl.LazyFrame(
-    {
-        "age": ["18-29"] * 100 + ["30-44"] * 100 + ["45-64"] * 200 + [None] * 300 + ["?"] * 50,
-        "sex": ["m", "f", "f"] * 250,
-    }
-)
+_AGES = ["18-29"] * 100 + ["30-44"] * 100 + ["45-64"] * 200 + [None] * 300 + ["?"] * 50
+PEOPLE = pl.LazyFrame({"age": _AGES, "sex": ["m", "f", "f"] * 250})
 LEFT_OUT = ("missing", "other")
 LABELS: dict[str, Any] = {"categories": AGES, "nulls": "missing", "unknown": "other"}
 OF_TABLE: dict[str, Any] = {
@@ -65,12 +59,9 @@ def read_again(result: Any) -> Any:
 
 
 def by_hand() -> Any:
-    counts = ob.t.make_categorical_counts(
-        dp.lazyframe_domain([dp.series_domain("age", dp.option_domain(dp.atom_domain(T=str)))]),
-        dp.symmetric_distance(),
-        column="age",
-        **LABELS,
-    )
+    ages = dp.series_domain("age", dp.option_domain(dp.atom_domain(T=str)))
+    space = dp.lazyframe_domain([ages]), dp.symmetric_distance()
+    counts = ob.t.make_categorical_counts(*space, column="age", **LABELS)
     posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
     make = posterior >> ob.m.then_laplace_parameters(
         dp.max_divergence(), scale=0.1, total="private"
@@ -91,28 +82,29 @@ def of_survey() -> Any:
 
 
 #: Where one column of ages is asked for, each way to its posterior.
+OF_ONE = {"categories": {"age": AGES}, "nulls": "missing", "unknown": "other"}
+
+
+def in_a_table(*columns: str) -> Any:
+    return asked([*columns], **OF_TABLE)
+
+
 WAYS: dict[str, Callable[[], Any]] = {
     "one column": lambda: read_again(asked("age", **LABELS)).posterior,
-    "a list of one": lambda: (
-        read_again(
-            asked(["age"], categories={"age": AGES}, nulls="missing", unknown="other")
-        ).posterior
-    ),
+    "a list of one": lambda: read_again(asked(["age"], **OF_ONE)).posterior,
     "by hand": lambda: read_again(by_hand()).posterior,
-    "joint": lambda: read_again(asked(["sex", "age"], **OF_TABLE)).posterior.marginal("age"),
-    "given": lambda: asked(["age", "sex"], **OF_TABLE).posterior.conditional("age", sex="f"),
-    "marginal of a marginal": lambda: (
-        asked(["age", "sex"], **OF_TABLE).posterior.marginal("sex", "age").marginal("age")
-    ),
+    "joint": lambda: read_again(in_a_table("sex", "age")).posterior.marginal("age"),
+    "given": lambda: in_a_table("age", "sex").posterior.conditional("age", sex="f"),
+    "twice": lambda: in_a_table("age", "sex").posterior.marginal("sex", "age").marginal("age"),
     "group": lambda: read_again(asked("age", by="sex", **OF_TABLE))["f"].posterior,
-    "group of a table": lambda: asked(["sex", "age"], **OF_TABLE).by("sex")["f"].posterior,
+    "group of a table": lambda: in_a_table("sex", "age").by("sex")["f"].posterior,
     "pooled": lambda: asked("age", by="sex", **OF_TABLE).pooled(ess=20)["f"],
     "combined": lambda: ob.combine(
         [asked("age", **LABELS) for _ in "ab"], records="same", draws_may_agree=True
     ),
     "survey": lambda: of_survey().marginal("age"),
     "given of a survey": lambda: of_survey().conditional("age", sex="m"),
-    "given of a table of a survey": lambda: (
+    "of a table of a survey": lambda: (
         of_survey().marginal("age", "sex").conditional("age", sex="f")
     ),
     "level": lambda: read_again(levels()).posterior["age"],

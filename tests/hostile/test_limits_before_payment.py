@@ -1,8 +1,4 @@
-"""Every refusal of the inference that public facts decide comes before the budget is touched.
-
-Every `raise` of the inference is listed here, under what it depends on. Those of public facts are
-reached by a query, which is refused by that very function, and whose Context keeps its budget.
-"""
+"""Every `raise` of the inference, by what it depends on: public ones come before payment."""
 
 import ast
 import traceback
@@ -25,14 +21,9 @@ from tests.helpers.contexts import plain_context
 
 PACKAGE = Path(opendp_bayes.__file__).parent
 #: Where the files of each part of inference are named from, those of the slices too.
-PARTS = {
-    "inference": PACKAGE / "inference",
-    "surveys/levels": PACKAGE / "surveys",
-    "surveys/survey_tables": PACKAGE / "surveys",
-    "surveys/joint_posterior.py": PACKAGE / "surveys",
-    "surveys/agreement_of_copies.py": PACKAGE / "surveys",
-    "unlisted/posterior": PACKAGE / "unlisted",
-}
+_SURVEYS = "levels", "survey_tables", "joint_posterior.py", "agreement_of_copies.py"
+PARTS = {"inference": PACKAGE / "inference", "unlisted/posterior": PACKAGE / "unlisted"}
+PARTS |= {f"surveys/{name}": PACKAGE / "surveys" for name in _SURVEYS}
 
 #: Of what was drawn, which nobody knows before.
 DRAWN = """
@@ -127,17 +118,15 @@ class WithoutLaw(HammingExponential):
 
 #: Of public facts: the number of categories, the budget and further arguments of a query, and the
 #: number of records.
+OF_ORDER = {"prior": "learned", "ordered": ["c", "d"]}
 PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
     "likelihood/envelope:check_envelope": [
-        (2, 1.0, {"prior": 1e-5}, None),
-        (2, 1.0, {"prior": 1e7}, 100),
+        *((2, 1.0, {"prior": 1e-5}, None), (2, 1.0, {"prior": 1e7}, 100)),
         (2, 0.05, {"prior": 0.29}, None),
     ],
     "likelihood/envelope:check_bounds": [
-        (12_000, 1.0, {}, None),
-        (12_000, 1.0, {"prior": 1.0}, None),
-        (12_000, 1.0, {"prior": 1.0}, 1000),
-        (2, 1e-8, {}, None),
+        *((12_000, 1.0, {}, None), (12_000, 1.0, {"prior": 1.0}, None)),
+        *((12_000, 1.0, {"prior": 1.0}, 1000), (2, 1e-8, {}, None)),
         (2, 1e-8, {"prior": "learned"}, 1000),
     ],
     "likelihood/envelope:check_drawn": [(2, 1.0, {}, 10**9 + 1)],
@@ -147,9 +136,7 @@ PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
     ],
     "ways:ByWeights.check": [(2, 1.0, {"mechanism": WithoutLaw(10.0)}, 110)],
     "likelihood/envelope:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
-    "answers/learned_posterior:_ordered": [
-        (2, 1.0, {"prior": "learned", "ordered": ["c", "d"]}, None)
-    ],
+    "answers/learned_posterior:_ordered": [(2, 1.0, OF_ORDER, None)],
 }
 #: Of the tables of a survey, whose releases have a posterior of their own all the same.
 TABLES = """
@@ -287,20 +274,14 @@ def test_a_posterior_together_is_asked_for_and_does_not_refuse_the_releases(name
     changed, message = TOGETHER[name]
     size = 60 if "mechanism" in changed else None
     unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
+    frame, loss = pl.LazyFrame({"one": ["a"] * 60, "two": ["b"] * 60}), dp.loss_of(epsilon=2.0)
     context = dp.Context.compositor(
-        data=pl.LazyFrame({"one": ["a"] * 60, "two": ["b"] * 60}),
-        privacy_unit=unit,
-        privacy_loss=dp.loss_of(epsilon=2.0),
-        split_evenly_over=1,
+        data=frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
     )
     own = {"categories": ["a", "b"], "nulls": "a", "unknown": "o", "size": size}
-    both = {
-        "column": ["one", "two"],
-        "categories": {"one": ["a", "b"], "two": ["a", "b"]},
-        "nulls": "a",
-        "unknown": "o",
-        "size": size,
-    }
+    labels = {"one": ["a", "b"], "two": ["a", "b"]}
+    both = {"column": ["one", "two"], "categories": labels}
+    both |= {"nulls": "a", "unknown": "o", "size": size}
     if name == "_check_not_merged":  # of this table the merged one would be a level
         both = {"column": "two", **own}
     questions = {"one": {"column": "one", **own, **changed}, "both": both}

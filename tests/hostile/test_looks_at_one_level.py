@@ -43,21 +43,15 @@ def combined(looks: Any, size: int | None) -> Any:
 def expected_counts(looks: Any, posterior: Any, size: int | None) -> Any:
     """By listing, with the learned concentrations of the groups and within them."""
     highest = 60 if size is None else size
-    fine, coarse = (
-        posterior.concentrations[
-            next(f"look {at}" for at, one in enumerate(looks) if one[0] is is_)
-        ]
-        for is_ in (False, True)
-    )
+
+    def concentration(is_):
+        at = next(at for at, one in enumerate(looks) if one[0] is is_)
+        return posterior.concentrations[f"look {at}"]
+
+    fine, coarse = concentration(False), concentration(True)
     total = range(highest + 1) if size is None else [size]
-    rows = np.array(
-        [
-            (x, y, n - x - y)
-            for n in total
-            for x, y in itertools.product(range(n + 1), repeat=2)
-            if x + y <= n
-        ]
-    )
+    pairs = ((n, *pair) for n in total for pair in itertools.product(range(n + 1), repeat=2))
+    rows = np.array([(x, y, n - x - y) for n, x, y in pairs if x + y <= n])
     sums = np.stack([rows[:, 0] + rows[:, 1], rows[:, 2]], axis=1)
     logs = np.zeros(len(rows))
     for merged, drawn, noise, scale in looks:

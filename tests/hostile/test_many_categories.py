@@ -1,6 +1,4 @@
-"""Many categories, groups and results: displays show the first and say how many are left, and more
-than a query can answer is refused at once, before data are read.
-"""
+"""Many categories, groups and results: the first are shown, and too many refused at once."""
 
 import time
 from pathlib import Path
@@ -18,20 +16,16 @@ from opendp_bayes.mathematics.validation import MOST_RESULTS
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
 from tests.helpers.contexts import plain_context
-from tests.helpers.releases import guarantee
+from tests.helpers.releases import release
+from tests.helpers.sweeps import slow
 
 MANY = 30_000
 TOO_MANY = 120_000
 
 
 def released(number: int) -> ob.Release:
-    return ob.Release(
-        drawn=tuple(i % 100 for i in range(number)),
-        categories=tuple(f"c{i}" for i in range(number)),
-        prior=(1.0,) * number,
-        mechanism=ob.LaplaceParameters(1.0, total="private"),
-        guarantee=guarantee(None),
-    )
+    labels = tuple(f"c{at}" for at in range(number))
+    return release(tuple(at % 100 for at in range(number)), labels)
 
 
 @pytest.fixture(scope="module")
@@ -113,14 +107,7 @@ def test_pictures_draw_the_first(pictures: None) -> None:
     figure = ob.Survey(("q",), (released(300),)).plot()
     assert figure.findobj(lambda part: "the first 100 of 300 rows" in str(part))
     cells = tuple((f"a{i}", f"b{j}") for i in range(110) for j in range(2))
-    table = ob.Release(
-        drawn=(5,) * 220,
-        categories=cells,
-        prior=(1.0,) * 220,
-        mechanism=ob.LaplaceParameters(1.0, total="private"),
-        guarantee=guarantee(None),
-        axes=("a", "b"),
-    ).plot()
+    table = release((5,) * 220, cells, axes=("a", "b")).plot()
     assert len(table.get_yticklabels()) == 100
     assert table.get_ylabel() == "a (the first 100 of 110 rows)"
     assert time.process_time() - start < 60
@@ -136,20 +123,16 @@ LABELS = [f"c{number}" for number in range(TOO_MANY)]
 SIDE = [f"c{number}" for number in range(400)]
 
 
+OF_BOTH = {"column": ["v", "w"], "categories": {"v": SIDE, "w": SIDE}}
+
+
 @pytest.mark.parametrize(
     "question",
     [
-        {"column": "v", "categories": LABELS},
-        {"column": "v", "categories": pl.Series(LABELS)},
-        {"column": ["v", "w"], "categories": {"v": SIDE, "w": SIDE}},
-        {
-            "column": ["v", "w"],
-            "categories": {"v": SIDE, "w": SIDE},
-            "cells": [("c0", "c0")] * TOO_MANY,
-            "unknown": ("c0", "c0"),
-        },
-        {"column": "v", "categories": {"v": SIDE, "w": LABELS}, "by": "w"},
-        {"column": "v", "categories": {"v": SIDE, "w": SIDE}, "by": "w"},
+        *({"column": "v", "categories": of} for of in (LABELS, pl.Series(LABELS))),
+        OF_BOTH,
+        {**OF_BOTH, "cells": [("c0", "c0")] * TOO_MANY, "unknown": ("c0", "c0")},
+        *({"column": "v", "categories": {"v": SIDE, "w": of}, "by": "w"} for of in (LABELS, SIDE)),
     ],
 )
 def test_more_cells_than_can_be_answered_are_refused_at_once(question: dict[str, Any]) -> None:
@@ -192,23 +175,18 @@ def specification(columns: dict[str, int], results: list[str]) -> str:
     return text + "".join(f"[[results]]\n{result}\n" for result in results)
 
 
+def titled(number: int) -> list[str]:
+    return [f'column = "a"\ntitle = "{n}"' for n in range(number)]
+
+
 @pytest.mark.parametrize(
     ("columns", "results", "message"),
     [
         ({"a": TOO_MANY}, ['column = "a"'], rf"would be {TOO_MANY} categories"),
         ({"a": 400, "b": 400}, ['column = ["a", "b"]'], "would be 160801 categories or cells"),
         ({"a": 400, "b": 400}, ['column = "a"\nby = "b"'], "would be 160400 categories or cells"),
-        pytest.param(
-            {"a": 20_000},
-            [f'column = "a"\ntitle = "{n}"' for n in range(6)],
-            "would be 100005 categories or cells",
-            marks=pytest.mark.slow,
-        ),
-        (
-            {"a": 2},
-            [f'column = "a"\ntitle = "{n}"' for n in range(300)],
-            f"are 300 results; must be at most {MOST_RESULTS}",
-        ),
+        *slow([({"a": 20_000}, titled(6), "would be 100005 categories or cells")]),
+        ({"a": 2}, titled(300), f"are 300 results; must be at most {MOST_RESULTS}"),
     ],
 )
 def test_specifications_are_refused_too(columns, results, message, tmp_path):

@@ -69,13 +69,9 @@ def test_rows_are_limited_once_for_questions_of_such_columns() -> None:
     frame = frame_of("*").with_columns(pl.Series("^b$", ["x"] * 6))
     plan = query(frame, contributions=1, identifier="person").truncate_per_group(1)
     of = {"nulls": "none", "unknown": "other"}
-    survey = ob.survey(
-        plan,
-        {
-            "stars": {"column": "*", "categories": ["a", "b"], **of},
-            "roof": {"column": "^b$", "categories": ["x", "y"], **of},
-        },
-    )
+    questions = {"stars": {"column": "*", "categories": ["a", "b"], **of}}
+    questions["roof"] = {"column": "^b$", "categories": ["x", "y"], **of}
+    survey = ob.survey(plan, questions)
     found = survey.release()
     assert [found[name].counts[:2] for name in ("stars", "roof")] == [(4, 1), (6, 0)]
 
@@ -116,15 +112,9 @@ by = "{region}"
     [("p", "^v.*$", "^region$"), ("p", "*", "^$"), ("p", "v", "*"), ("p", "", "^v$")],
 )
 def test_so_it_is_for_the_command(tmp_path, kind, person, vote, region):
-    frame = pl.DataFrame(
-        {
-            person: ["1", "2", "3", "4", "5"],
-            vote: ["a", "a", "b", None, "z"],
-            region: ["n", "n", "n", None, "s"],
-            "votes": ["z"] * 5,
-            "vote": ["z"] * 5,
-        }
-    )
+    columns = {person: [*"12345"], vote: ["a", "a", "b", None, "z"]}
+    others = {"votes": ["z"] * 5, "vote": ["z"] * 5}
+    frame = pl.DataFrame(columns | {region: ["n", "n", "n", None, "s"]} | others)
     path, question = tmp_path / f"votes.{kind}", tmp_path / "q.toml"
     getattr(frame, f"write_{kind}")(path)
     question.write_text(SPECIFICATION.format(person=person, vote=vote, region=region))

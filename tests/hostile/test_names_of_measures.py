@@ -1,6 +1,4 @@
-"""Measures have names of our own: what OpenDP calls them, in this version or the next, changes
-neither what a release says nor its JSON.
-"""
+"""Measures have names of our own, whatever a version of OpenDP calls them."""
 
 import json
 from collections.abc import Iterator
@@ -28,12 +26,8 @@ LOSSES: dict[str, dict[str, float]] = {
     "Approximate(ZeroConcentratedDivergence)": {"rho": 0.5, "delta": 1e-7},
 }
 #: As OpenDP's own proposal renames them.
-RENAMED = {
-    "ZeroConcentratedDivergence": "zCDP",
-    "SmoothedMaxDivergence": "ProfileDP",
-    "Approximate(MaxDivergence)": "ApproxDP",
-    "MaxDivergence": "PureDP",
-}
+RENAMED = {"ZeroConcentratedDivergence": "zCDP", "SmoothedMaxDivergence": "ProfileDP"}
+RENAMED |= {"Approximate(MaxDivergence)": "ApproxDP", "MaxDivergence": "PureDP"}
 
 
 @pytest.fixture
@@ -97,15 +91,10 @@ def test_constructors_ledgers_and_the_plugin_do_not_look_at_names() -> None:
 def test_every_measure_of_the_table_is_one_of_opendp_and_its_name_stays() -> None:
     """Documents are read for years: these names are in those that were written."""
     assert set(MEASURES) == {*LOSSES, "SmoothedMaxDivergence"}
-    made = {
-        "MaxDivergence": dp.max_divergence(),
-        "ZeroConcentratedDivergence": dp.zero_concentrated_divergence(),
-        "Approximate(MaxDivergence)": dp.approximate(dp.max_divergence()),
-        "Approximate(ZeroConcentratedDivergence)": dp.approximate(
-            dp.zero_concentrated_divergence()
-        ),
-        "SmoothedMaxDivergence": dp.smoothed_max_divergence(),
-    }
+    pure, concentrated = dp.max_divergence(), dp.zero_concentrated_divergence()
+    made = {"MaxDivergence": pure, "ZeroConcentratedDivergence": concentrated}
+    made |= {f"Approximate({name})": dp.approximate(of) for name, of in made.items()}
+    made["SmoothedMaxDivergence"] = dp.smoothed_max_divergence()
     assert {name: name_of(measure) for name, measure in made.items()} == {n: n for n in MEASURES}
 
 

@@ -1,10 +1,9 @@
-"""A text of others that is nested without end is refused at once, by a plain error that says the
-limit, wherever it is read and wherever in it that is.
-"""
+"""A text that is nested without end is refused at once, by a plain error, wherever it is read."""
 
 import json
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +18,18 @@ from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
 from tests.helpers.contexts import plain_context
-from tests.helpers.releases import guarantee
+from tests.helpers.releases import release
+from tests.helpers.sweeps import slow
 
 #: Deeper than any interpreter follows; Python 3.14 goes by the size of its stack, others to 1000.
 DEEP = 1_000_000
-RELEASE = ob.Release(
-    drawn=(3, 4, 5, 6),
-    categories=(("a", 1), ("a", 2), ("b", 1), ("b", 2)),
-    prior=(1.0,) * 4,
-    mechanism=ob.LaplaceParameters(1.0, total="private"),
-    guarantee=guarantee(None),
-    axes=("letter", "number"),
-)
+CELLS = ("a", 1), ("a", 2), ("b", 1), ("b", 2)
+RELEASE = release((3, 4, 5, 6), CELLS, axes=("letter", "number"))
 SURVEY = ob.Survey(("q",), (RELEASE,))
 FORMATS = ("opendp-bayes release", "opendp-bayes survey", "opendp-bayes report")
-READERS: dict[str, Callable[[str], Any]] = {
-    "a release": ob.Release.from_json,
-    "a survey": ob.Survey.from_json,
-    "a report": Report.from_json,
-    "a format": format_of,
-    "a specification": read_specification,
-}
+READERS: dict[str, Callable[[str], Any]] = {"a release": ob.Release.from_json}
+READERS |= {"a survey": ob.Survey.from_json, "a report": Report.from_json}
+READERS |= {"a format": format_of, "a specification": read_specification}
 FIELDS = ("x", "release", "releases", "specification", "mechanism", "drawn")
 
 
@@ -65,16 +55,11 @@ def documents(depth: int) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize(
-    ("reader", "depth"),
-    [
-        pytest.param(
-            reader, depth, marks=[pytest.mark.slow] * (depth == DEEP and reader != "a release")
-        )
-        for reader in READERS
-        for depth in (40, 900, 1500, 100_000, DEEP)
-    ],
-)
+SHALLOW = product(READERS, (40, 900, 1500, 100_000))
+DEEPER = [(reader, DEEP) for reader in READERS if reader != "a release"]
+
+
+@pytest.mark.parametrize(("reader", "depth"), [*SHALLOW, ("a release", DEEP), *slow(DEEPER)])
 def test_json_is_read_or_refused_by_a_plain_error(reader: str, depth: int) -> None:
     for text in documents(depth):
         try:

@@ -26,8 +26,9 @@ from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, Number
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.unlisted.posterior.counts_of_keys import CountsOfKeys
 from opendp_bayes.unlisted.thresholds import Discovery, LaplaceThreshold
-from tests.helpers.every_result import methods, release, results
+from tests.helpers.every_result import methods, results
 from tests.helpers.oracles import discrete_laplace_cell
+from tests.helpers.releases import release
 
 N, FAR = 4000, 6.0
 AXES = {"x": ("p", "q"), "y": ("k", "l", "m"), "z": ("a", "b", "c", "d")}
@@ -283,15 +284,9 @@ def test_comparisons_are_those_of_their_draws() -> None:
 def release_with_rest(rest: int = 600, scale: float = 40.0) -> ob.DiscoveredRelease:
     """Two values far above the threshold, so that no law of all values is learned, and the rest."""
     loss = ob.PrivacyLoss(2.0, 3.0, 3.0, 1e-6)
-    return ob.DiscoveredRelease(
-        column="v",
-        categories=("a", "b"),
-        drawn=(4000, 3000),
-        listed=1,
-        discovery=Discovery(LaplaceThreshold(4.0, 60), DiscreteLaplace(scale)),
-        drawn_rest=rest,
-        guarantee=ob.PrivacyGuarantee(None, 1, loss, "Approximate(MaxDivergence)"),
-    )
+    law = Discovery(LaplaceThreshold(4.0, 60), DiscreteLaplace(scale))
+    promise = ob.PrivacyGuarantee(None, 1, loss, "Approximate(MaxDivergence)")
+    return ob.DiscoveredRelease("v", ("a", "b"), (4000, 3000), 1, law, rest, promise)
 
 
 def off_discovered(shown: ob.DiscoveredRelease) -> Iterator[str]:
@@ -345,13 +340,8 @@ def test_notices_differences_that_are_too_sure(monkeypatch: pytest.MonkeyPatch) 
 
 def test_notices_a_rest_without_its_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     def without(self: Any, number: int, rng: Any) -> Any:
-        return np.concatenate(
-            [
-                self._intensities(number, rng),
-                rng.standard_gamma(self.keys.rest + 1.0, number)[:, None],
-            ],
-            axis=1,
-        )
+        rest = rng.standard_gamma(self.keys.rest + 1.0, number)[:, None]
+        return np.concatenate([self._intensities(number, rng), rest], axis=1)
 
     monkeypatch.setattr(CountsOfKeys, "_intensities_of_all", without)
     assert "everything else: std" in list(off_discovered(release_with_rest()))

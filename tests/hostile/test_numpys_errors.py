@@ -1,6 +1,4 @@
-"""What a caller has said to `np.seterr` decides nothing: no map, no door and no posterior fails by
-it, and what is stated and refused is the same.
-"""
+"""Whatever `np.seterr` says, no map, door or posterior fails, and all is stated alike."""
 
 import itertools
 from collections.abc import Callable

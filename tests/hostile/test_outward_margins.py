@@ -1,6 +1,4 @@
-"""The last bits of losses of keys: every number is at least that of exact arithmetic, whose law is
-that which is drawn.
-"""
+"""The last bits of losses of keys are at least those of exact arithmetic."""
 
 import math
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""A stranger's question chooses from what the owner of the data allows, and what fails after data
-were read is paid for.
-"""
+"""A stranger's question keeps to what the owner allows, and failures after reading are paid."""
 
 import json
 from pathlib import Path
@@ -62,14 +60,10 @@ def test_a_question_is_answered_and_debited_once(owner: Path) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"top": 'encoding = "ascii"'},
-        {"top": 'separator = ";"'},
-        {"privacy": "size = 60"},
-        {"privacy": "size = 61"},
-        {"privacy": "contributions = 2"},
+        *({"top": of} for of in ('encoding = "ascii"', 'separator = ";"')),
+        *({"privacy": of} for of in ("size = 60", "size = 61", "contributions = 2")),
         {"privacy": 'identifier = "town"\nrows_per_identifier = 1'},
-        {"result": 'by = "secret"'},
-        {"result": 'mechanism = "hamming_exponential"'},
+        *({"result": of} for of in ('by = "secret"', 'mechanism = "hamming_exponential"')),
     ],
 )
 def test_a_question_that_states_a_fact_of_the_data_is_refused_unread(owner, more):

@@ -1,6 +1,4 @@
-"""Every door of a Context × what its frame must be when it is read: the same sentence comes out of
-each, the failure is paid for, and no seed of the session decides which rows are kept.
-"""
+"""Every door × what its frame must be: one sentence, paid failures, no seed decides rows."""
 
 import os
 from collections.abc import Callable

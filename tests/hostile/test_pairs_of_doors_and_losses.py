@@ -1,9 +1,8 @@
-"""Every door of a Context × every measure × every privacy unit: what is entered in the ledger is
-what the map says, part by part, and what a release states is what was done.
-"""
+"""Every door × measure × unit: the ledger has what the map says, and releases what was done."""
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -137,19 +136,11 @@ def shown(release: Any) -> dict[str, int]:
     return {label: count for label, count in pairs if count > 0}
 
 
-@pytest.mark.parametrize(
-    ("kind", "door", "name"),
-    some_of(
-        (
-            (kind, door, name)
-            for kind in KINDS
-            for door in ("survey", "survey that discovers", "survey that also discovers")
-            for name in UNITS
-            if can_be_asked(kind, door, UNITS[name])
-        ),
-        9,
-    ),
-)
+SURVEYS = "survey", "survey that discovers", "survey that also discovers"
+OF_SURVEYS = [of for of in product(KINDS, SURVEYS, UNITS) if can_be_asked(*of[:2], UNITS[of[2]])]
+
+
+@pytest.mark.parametrize(("kind", "door", "name"), some_of(OF_SURVEYS, 9))
 def test_questions_of_the_same_rows_say_so_and_others_do_not(kind, door, name, monkeypatch):
     """The noise is less than any difference, so that equal counts are of the same rows."""
     monkeypatch.setitem(DISCOVERED, "mechanism", "laplace_threshold")  # the best is a list of 1/ε

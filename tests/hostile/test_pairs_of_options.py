@@ -1,7 +1,4 @@
-"""Options of the methods of every result, together: each combination has an answer of its own, the
-same one when it is asked for again after the others, and every interval is of the level. The
-methods are those that the classes have.
-"""
+"""Options together, of every method of every result: each pair has its own, repeatable answer."""
 
 import inspect
 import itertools
@@ -23,7 +20,8 @@ from matplotlib.text import Text
 
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.answers import posterior as answers
-from tests.helpers.every_result import called, methods, plausible, release, results
+from tests.helpers.every_result import called, methods, plausible, results
+from tests.helpers.releases import release
 
 OPTIONS: dict[str, list[Any]] = {
     "level": [0.95, 0.5],

@@ -1,6 +1,4 @@
-"""Every door that counts × where nulls, other values and spellings are to be counted × groups,
-tables and merged categories: the counts are those of a plain model, and each release states them.
-"""
+"""Every door × policy for nulls, others and spellings × shape: counts of a plain model."""
 
 import json
 from collections import Counter
@@ -95,16 +93,11 @@ class Asked:
         result = {"groups": 'column = "v"\nby = "g"', "table": 'column = ["v", "g"]'}
         merge = ", ".join(f"{name} = {json.dumps(of)}" for name, of in self.merge.items())
         merged = f'column = "v"\nmerge = {{ {merge} }}'
-        return "\n".join(
-            (
-                'title = "t"\n[privacy]',
-                f"epsilon = {EPSILON}",
-                table("v", CATEGORIES, self.nulls, self.unknown, self.recode),
-                table("g", LISTED, *self.of_groups, {}),
-                "[[results]]",
-                result.get(self.shape, merged if self.shape == "merged" else 'column = "v"'),
-            )
-        )
+        results = result.get(self.shape, merged if self.shape == "merged" else 'column = "v"')
+        of_v = table("v", CATEGORIES, self.nulls, self.unknown, self.recode)
+        of_g = table("g", LISTED, *self.of_groups, {})
+        top = f'title = "t"\n[privacy]\nepsilon = {EPSILON}'
+        return "\n".join((top, of_v, of_g, "[[results]]", results))
 
     def wanted(self) -> dict[Any, int]:
         """By group and category, as far as there are groups."""

@@ -1,6 +1,4 @@
-"""Every kind of file × every two steps that clean it: the frame is that of a plain model, or a step
-is refused because such a file has no use for it.
-"""
+"""Every kind of file × every two cleaning steps: the frame of a plain model, or a refusal."""
 
 import gzip
 from collections import Counter
@@ -19,16 +17,8 @@ from opendp_bayes_office.files.files import EXTENSIONS, frame_of, scannable, sou
 from opendp_bayes_office.files.reading import Reading, Steps
 
 #: Texts and whole numbers, as records have them, each another number of times.
-RECORDS = [
-    record
-    for at, record in enumerate(
-        (
-            *(("a", 1), (" a ", 2), ("-9", -9), ("-8", 1), ("b", -8), ("b", None), (None, 2)),
-            *(("", 1), ("  ", 3)),
-        )
-    )
-    for _ in range(1 + at)
-]
+HELD = [("a", 1), (" a ", 2), ("-9", -9), ("-8", 1), ("b", -8), ("b", None), (None, 2)]
+RECORDS = [pair for at, pair in enumerate((*HELD, ("", 1), ("  ", 3))) for _ in range(1 + at)]
 #: Labels of whole numbers, where a file has them.
 LABELS = {1: "one", -8: " refused"}
 Value = str | int | None
@@ -88,13 +78,8 @@ READERS = {
     "x.dta": Reader(of_statistics("write_dta", **_LABELLED), has_labels=True, pads=True),
     "x.xpt": Reader(of_statistics("write_xport"), pads=True),
 }
-STEPS: dict[str, dict[str, Any]] = {
-    "trim": {"trim": True},
-    "null_values": {"null_values": ["-9"]},
-    "of_columns": {},
-    "blank_lines": {"blank_lines": "null"},
-    "labels": {"labels": True},
-}
+STEPS: dict[str, dict[str, Any]] = {"trim": {"trim": True}, "null_values": {"null_values": ["-9"]}}
+STEPS |= {"of_columns": {}, "blank_lines": {"blank_lines": "null"}, "labels": {"labels": True}}
 EVERY = [*((one,) for one in STEPS), *combinations(STEPS, 2)]
 
 

@@ -1,6 +1,4 @@
-"""Every role of a column × every two steps that clean it: each record is counted where the steps,
-one after the other, put it, and what is said of them is what was done.
-"""
+"""Every role of a column × every two cleaning steps: records are where the steps put them."""
 
 import html
 from collections import Counter

@@ -1,6 +1,4 @@
-"""Every type of a column × every label at the ends of its values × every door that counts it: the
-counts are those that Python counts.
-"""
+"""Every type × every label at the ends of its values × every door: counts are Python's."""
 
 from collections.abc import Callable
 from typing import Any

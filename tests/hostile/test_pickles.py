@@ -1,6 +1,4 @@
-"""Results are pickled and copied, as multiprocessing, joblib and caches of notebooks do: what comes
-back answers the same, and holds no data.
-"""
+"""Results that are pickled and copied answer the same, and hold no data."""
 
 import copy
 import pickle
@@ -17,8 +15,9 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference.answers import posterior as answers
-from tests.helpers.every_result import called, methods, plausible, properties, release, results
+from tests.helpers.every_result import called, methods, plausible, properties, results
 from tests.helpers.hostile_releases import MARKED, context, frame, releases
+from tests.helpers.releases import release
 
 #: Have no text or numbers of their own, say whether what is left out of copies is known, or take
 #: seconds.

@@ -24,14 +24,9 @@ ROOT = Path(__file__).parents[2]
 def chains(seed: int, number: int, *options: str) -> dict[str, Any]:
     """The answer of `plans_at_ends` from a process of its own, which some expressions end."""
     command = [sys.executable, "-m", "tests.helpers.plans_at_ends", str(seed), str(number)]
-    run = subprocess.run(
-        [*command, *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "RUST_BACKTRACE": "0"},
-    )
+    environment = {**os.environ, "RUST_BACKTRACE": "0"}
+    output: Any = {"capture_output": True, "text": True, "check": True}
+    run = subprocess.run([*command, *options], cwd=ROOT, env=environment, **output)
     assert "panicked" not in run.stderr
     answer: dict[str, Any] = json.loads(run.stdout)
     return answer
@@ -128,17 +123,9 @@ MAY_FAIL: dict[str, tuple[pl.Expr, str]] = {
 }
 
 
-ROWS = pl.DataFrame(
-    {
-        "name": ["Ada", "Bob"],
-        "sick": ["yes", "no"],
-        "income": [1, 2],
-        "big": [2**63, 1],
-        "born": [datetime.date(2000, 1, 1), None],
-        "at": [datetime.datetime(2000, 1, 1), None],
-    },
-    schema_overrides={"big": pl.UInt64},
-)
+_COLUMNS = {"name": ["Ada", "Bob"], "sick": ["yes", "no"], "income": [1, 2], "big": [2**63, 1]}
+_DATES = {"born": [datetime.date(2000, 1, 1), None], "at": [datetime.datetime(2000, 1, 1), None]}
+ROWS = pl.DataFrame(_COLUMNS | _DATES, schema_overrides={"big": pl.UInt64})
 CONTEXTS: dict[str, Any] = {}
 
 

@@ -1,6 +1,4 @@
-"""Quantiles of levels of few records: groups are not taken for uniform, and where noise hides what
-is in them a warning says so.
-"""
+"""Quantiles of levels of few records: no uniform groups, and a warning where noise hides them."""
 
 import warnings
 from typing import Any

@@ -1,6 +1,4 @@
-"""Quantiles of one release under a fixed prior: where noise hides the counts a warning says so, and
-where there is none intervals hold.
-"""
+"""Quantiles under a fixed prior: a warning where noise hides counts, else intervals hold."""
 
 import itertools
 import warnings
@@ -121,15 +119,9 @@ def test_pulls_of_parts_are_in_the_order_of_their_categories() -> None:
     """Those of the whole, summed over what each category is made of."""
     cells = tuple(itertools.product("abc", range(3)))
     prior = tuple(2.0**at for at in range(9))
+    noise = ob.LaplaceParameters(2.0, total="private")
     one, table = (
-        ob.Release(
-            tuple(range(10, 19)),
-            labels,
-            prior,
-            ob.LaplaceParameters(2.0, total="private"),
-            guarantee(None),
-            axes,
-        ).posterior
+        ob.Release(tuple(range(10, 19)), labels, prior, noise, guarantee(None), axes).posterior
         for labels, axes in ((tuple(range(9)), ()), (cells, ("x", "y")))
     )
     whole = np.array(one._pulls())

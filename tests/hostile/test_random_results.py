@@ -1,6 +1,4 @@
-"""Every public method and property of random results: with plausible arguments each answers, or
-says in our words why it does not, and numpy warns of nothing.
-"""
+"""Every method of random results answers or refuses in our words, and numpy warns of nothing."""
 
 import itertools
 import re
@@ -89,15 +87,9 @@ def some_nested(rng: np.random.Generator) -> Any:
 def a_discovery(rng: np.random.Generator) -> Any:
     law, k = OptimalThreshold(1.0, 1e-6, 0.5), int(rng.integers(0, 30))
     drawn = tuple((law.threshold + rng.geometric(0.05, k)).astype(int).tolist())
-    return ob.DiscoveredRelease(
-        column="v",
-        categories=tuple(f"v{at:02}" for at in range(k)),
-        drawn=drawn,
-        listed=0,
-        discovery=Discovery(law, DiscreteLaplace(2.0)),
-        drawn_rest=int(rng.integers(-5, 500)),
-        guarantee=ob.PrivacyGuarantee(None, 1, LOSS, "Approximate(MaxDivergence)"),
-    )
+    promise = ob.PrivacyGuarantee(None, 1, LOSS, "Approximate(MaxDivergence)")
+    of = 0, Discovery(law, DiscreteLaplace(2.0)), int(rng.integers(-5, 500)), promise
+    return ob.DiscoveredRelease("v", tuple(f"v{at:02}" for at in range(k)), drawn, *of)
 
 
 KINDS: list[Callable[[np.random.Generator], Any]] = [

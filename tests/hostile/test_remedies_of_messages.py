@@ -1,6 +1,4 @@
-"""What a message of the library tells to write is written, and leads to an answer; so does every
-row of the page of messages that names a remedy.
-"""
+"""What a message tells to write is written and leads to an answer; so are the page's rows."""
 
 import pickle
 import re
@@ -18,14 +16,8 @@ from tests.helpers.remedies_of_files import FILES, NOT_DONE
 from tests.helpers.sources import ROOT
 
 AB = ["a", "b"]
-FRAME = pl.DataFrame(
-    {
-        "vote": AB * 60,
-        "town": ["x", "y", "z"] * 40,
-        "age": [1.5, 2.0, 3.0, 4.0] * 30,
-        "person": [n // 4 for n in range(120)],
-    }
-)
+_COLUMNS = {"vote": AB * 60, "town": ["x", "y", "z"] * 40, "age": [1.5, 2.0, 3.0, 4.0] * 30}
+FRAME = pl.DataFrame(_COLUMNS | {"person": [n // 4 for n in range(120)]})
 LISTED = FRAME.with_columns(pl.col("vote").cast(pl.Enum(AB)), pl.col("town").cast(pl.Enum("xyz")))
 ADDED, CHANGED = dp.unit_of(contributions=1), dp.unit_of(changes=1)
 PEOPLE = dp.unit_of(contributions=1, identifier="person")
@@ -92,22 +84,15 @@ def answered(of: Any, column: str = "vote", **given: Any) -> Any:
 
 
 #: A call, its arguments, and how many remedies its messages name at least.
+OF_GROUPS = {"mechanism": "knorm_parameters", "nulls": {"vote": "a", "town": "x"}}
 FOLLOWED: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
     "nulls": (asking(lambda: query(LISTED)), {}, 2),
     "nulls and unknown values": (asking(query), {"categories": AB}, 4),
     "a label that reads the same": (asking(query), {**VOTE, "nulls": "A"}, 1),
     "another that reads the same": (asking(query), {**VOTE, "unknown": "B "}, 1),
-    "nulls of what is discovered": (
-        lambda **given: released(ob.discover(discovering(), "vote", **given)),
-        {},
-        1,
-    ),
+    "discovered": (lambda **of: released(ob.discover(discovering(), "vote", **of)), {}, 1),
     "drop, as a text": (asking(query), {**VOTE, "nulls": "DROP"}, 1),
-    "groups by a mechanism of public sizes": (
-        asking(lambda: query(LISTED).group_by("town")),
-        {"mechanism": "knorm_parameters", "nulls": {"vote": "a", "town": "x"}},
-        1,
-    ),
+    "public sizes": (asking(lambda: query(LISTED).group_by("town")), OF_GROUPS, 1),
 }
 
 

@@ -1,6 +1,4 @@
-"""What a process has set for numpy, decimals, languages, warnings and generators of random numbers
-changes no module and no release: none fails for it, no loss is another, and no seed makes noise.
-"""
+"""Settings of a process for numpy, decimals, languages, warnings or seeds change no release."""
 
 import json
 import os
@@ -8,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,13 +19,9 @@ _ENVIRONMENT = {**os.environ, "PYTHONOPTIMIZE": "2", "PYTHONHASHSEED": "1", "LC_
 @pytest.mark.usefixtures("coarse_errors")
 def test_releases_of_every_kind_are_made_in_a_hostile_process(tmp_path: Path) -> None:
     file = tmp_path / "released.json"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.helpers.hostile_releases", str(file)],
-        cwd=ROOT,
-        env=_ENVIRONMENT,
-        text=True,
-        stderr=subprocess.PIPE,
-    )
+    command = [sys.executable, "-m", "tests.helpers.hostile_releases", str(file)]
+    output: Any = {"text": True, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=ROOT, env=_ENVIRONMENT, **output)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         usual = described(releases())

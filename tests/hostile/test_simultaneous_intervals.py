@@ -1,9 +1,8 @@
-"""Simultaneous intervals: at the level that the depths of all draws give, at the cost of some other
-intervals, and found once. So are other answers of a posterior, which nobody can change.
-"""
+"""Simultaneous intervals have their level, at the cost of others, and answers stay the same."""
 
 import tracemalloc
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from opendp_bayes.inference.answers.simultaneous import pointwise_level
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from tests.helpers.by_chains import by_chains
 from tests.helpers.releases import guarantee
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 #: Counts with Laplace noise, its scale, and the prior, which where it is sparse rounds many draws
 #: to 0 and to 1.
@@ -64,14 +63,12 @@ def by_the_oracle(depth: Any, level: float) -> float:
     return found if found > near else by_depths(depth, level, level)
 
 
-@pytest.mark.parametrize(
-    ("name", "public"),
-    [
-        pytest.param(name, public, marks=() if (at % 2 == 0) == public else pytest.mark.slow)
-        for at, name in enumerate(TABLES)
-        for public in (True, False)
-    ],
-)
+#: Public and private totals take turns; the others are slow.
+TURNS = [(name, at % 2 == 0) for at, name in enumerate(TABLES)]
+OTHERS = [(name, not public) for name, public in TURNS]
+
+
+@pytest.mark.parametrize(("name", "public"), [*TURNS, *slow(OTHERS)])
 def test_the_level_is_that_of_all_depths_to_the_last_digit(name: str, public: bool) -> None:
     posterior = private(*TABLES[name], public=public).posterior
     laws, draws = posterior._marginals, posterior.sample(2000 if public else 200, random_state=0)
@@ -186,16 +183,10 @@ def every_class(short_chains: None) -> dict[str, NoiseAwarePosterior]:
     other = ob.Release(
         (11, 20, 4, 9, 3, 6), cells("uvw", "ps"), (1.0,) * 6, mechanism, guarantee(None), ("y", "z")
     )
-    fine, coarse = (
-        private((9, 4, 7, 12), 3.0),
-        ob.noisy_counts(
-            [15, 8, 14],
-            ["a", "b", "c", "d"],
-            mechanism="laplace_parameters",
-            scale=3.0,
-            merge={"ab": ["a", "b"], "c": ["c"], "d": ["d"]},
-        ),
-    )
+    fine = private((9, 4, 7, 12), 3.0)
+    of = {"mechanism": "laplace_parameters", "scale": 3.0}
+    merge = {"ab": ["a", "b"], "c": ["c"], "d": ["d"]}
+    coarse = ob.noisy_counts([15, 8, 14], ["a", "b", "c", "d"], merge=merge, **of)
     law = ob.KNormParameters(100.0)
     chained = ob.Release((600, 390, 10), ("a", "b", "c"), (1.0,) * 3, law, guarantee(1000))
     levels = ob.combine_tables({"fine": fine, "coarse": coarse})
@@ -229,23 +220,12 @@ def test_every_class_of_posteriors_is_asked(every_class: dict[str, NoiseAwarePos
 ALIKE = tuple(f"NoiseAwarePosterior {of}" for of in ("by chains", "merged", "given"))
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        pytest.param(
-            name, kind, marks=pytest.mark.slow if name in ALIKE and kind != "simultaneous" else ()
-        )
-        for name in (
-            "NoiseAwarePosterior",
-            *ALIKE,
-            "LearnedPosterior",
-            "LevelPosterior",
-            "PooledPosterior",
-            "TablePosterior",
-        )
-        for kind in ("eti", "hdi", "simultaneous")
-    ],
-)
+LEARNED = "LearnedPosterior", "LevelPosterior", "PooledPosterior", "TablePosterior"
+ASKED = product(("NoiseAwarePosterior", *LEARNED), ("eti", "hdi", "simultaneous"))
+ASKED = [*ASKED, *((name, "simultaneous") for name in ALIKE)]
+
+
+@pytest.mark.parametrize(("name", "kind"), [*ASKED, *slow(product(ALIKE, ("eti", "hdi")))])
 def test_intervals_are_found_once(name, kind, every_class, evaluated, monkeypatch):
     posterior, calls = every_class[name], []
     found = posteriors.pointwise_level

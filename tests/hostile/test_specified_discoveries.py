@@ -118,6 +118,9 @@ def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
         assert row.split()[-3:] == counts
 
 
+BY_TOWN = 'by = "town"\n[columns.town]\ncategories = ["here"]'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -131,10 +134,7 @@ def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
         (asked(result="merge = 2"), r"results\[0\].merge: .*that are listed"),
         (asked(result="rest = 1.0"), r"results\[0\].rest=1.0: must be"),
         (asked(top="joint = true"), r"results\[0\].column: is for categories that are listed"),
-        (
-            asked(result='by = "town"\n[columns.town]\ncategories = ["here"]'),
-            r"results\[0\].by: is for categories that are listed",
-        ),
+        (asked(result=BY_TOWN), r"results\[0\].by: is for categories that are listed"),
     ],
 )
 def test_what_does_not_go_with_discovery_is_refused_with_its_line(text: str, message: str) -> None:

@@ -1,6 +1,4 @@
-"""What is written for people carries nothing out in a spreadsheet, whatever a label begins with;
-what is written for programs holds labels as they are.
-"""
+"""What is written for people carries nothing out in a spreadsheet; for programs labels stay."""
 
 import csv
 import json
@@ -13,7 +11,7 @@ import pytest
 
 import opendp_bayes as ob
 from tests.helpers.command_line import run
-from tests.helpers.releases import guarantee
+from tests.helpers.releases import guarantee, release
 
 LABELS = (
     *("=1+1", "+1+cmd|' /C calc'!A0", "-1+1", "@SUM(A1)", "\t=1+1", "\r=1+1", "\n@A1", "  =1+1"),
@@ -34,20 +32,8 @@ def formulas(text: str) -> list[str]:
 @pytest.fixture
 def survey() -> ob.Survey:
     """Questions, groups and categories with such names, and an integer below 0."""
-    one = ob.Release(
-        drawn=tuple(range(len(LABELS))),
-        categories=LABELS,
-        prior=(1.0,) * len(LABELS),
-        mechanism=ob.LaplaceParameters(1.0, total="private"),
-        guarantee=guarantee(None),
-    )
-    numbers = ob.Release(
-        drawn=(3, 4),
-        categories=(-1, 1),
-        prior=(1.0, 1.0),
-        mechanism=ob.LaplaceParameters(1.0, total="private"),
-        guarantee=guarantee(None),
-    )
+    one = release(tuple(range(len(LABELS))), LABELS)
+    numbers = release((3, 4), (-1, 1))
     return ob.Survey(("=A1", "-1+2"), (one, numbers))
 
 
@@ -109,12 +95,6 @@ def test_a_table_written_as_it_is_is_noticed(survey: ob.Survey) -> None:
 def test_synthetic_records_are_data(tmp_path: Path) -> None:
     """A program that reads a copy reads the labels of the data."""
     labels = ("=1+1", "@A1", "plain")
-    one = ob.Release(
-        drawn=(500, 300, 200),
-        categories=labels,
-        prior=(1.0,) * 3,
-        mechanism=ob.LaplaceParameters(1.0, total="private"),
-        guarantee=guarantee(None),
-    )
+    one = release((500, 300, 200), labels)
     paths = ob.Survey(("a",), (one,)).posterior.write_synthetic(tmp_path, 1, format="csv")
     assert set(pl.read_csv(paths[0])["a"]) == set(labels)

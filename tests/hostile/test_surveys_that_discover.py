@@ -1,6 +1,4 @@
-"""Surveys of questions whose categories nobody listed, beside others: what they cost together, what
-they count, and what is refused.
-"""
+"""Surveys of unlisted categories beside others: their costs, counts and refusals."""
 
 from collections import Counter
 
@@ -21,12 +19,8 @@ TOWN = {"column": "town", "nulls": ob.DROP}
 
 
 def context(loss="epsilon", rows=1, **unit):
-    data = {
-        "person": [n // rows for n in range(len(CODES))],
-        "code": CODES,
-        "town": TOWNS,
-        "vote": VOTES,
-    }
+    persons = [n // rows for n in range(len(CODES))]
+    data = {"person": persons, "code": CODES, "town": TOWNS, "vote": VOTES}
     return plain_context(pl.LazyFrame(data), {"contributions": 1} | unit, LOSSES[loss])
 
 
@@ -44,12 +38,8 @@ def test_discovered_questions_have_their_shares_of_the_loss_and_count_what_is_th
     shares = {"code": 3, "vote": 1, "again": 1, "town": 1}
     query = survey(context(loss).query(), shares, rest=0.2, always=["none"])
     answers = query.release()
-    assert [type(one) for one in answers.values()] == [
-        DiscoveredRelease,
-        ob.Release,
-        ob.Release,
-        DiscoveredRelease,
-    ]
+    kinds = [DiscoveredRelease, ob.Release, ob.Release, DiscoveredRelease]
+    assert [type(one) for one in answers.values()] == kinds
     spent, limits = query.resolve().map(1), tuple(LOSSES[loss].values())
     assert all(one <= limit for one, limit in zip(spent, limits, strict=True))
     assert spent[0] >= 0.99 * limits[0]

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import narwhals as nw
-import opendp.prelude as dp
 import pandas as pd
 import polars as pl
 import pytest
@@ -13,19 +12,15 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes_office.commands.app import app
-from tests.helpers.contexts import checked_context
+from tests.helpers.contexts import ONE, ONE_RECORD, arguments, checked_context
 
 duckdb = pytest.importorskip("duckdb")
 engines = pytest.importorskip("opendp_bayes_engines")
 
 CANARY = "canary-7f3"
-ROWS = pd.DataFrame(
-    {
-        "vote": pd.Categorical(["yes", "no", CANARY, "no"] * 5),
-        "town": pd.Categorical([CANARY, "x", "y", "x"] * 5, ordered=True),
-        "person": list(range(20)),
-    }
-)
+_VOTES, _TOWNS = ["yes", "no", CANARY, "no"] * 5, [CANARY, "x", "y", "x"] * 5
+ROWS = pd.DataFrame({"vote": pd.Categorical(_VOTES), "person": list(range(20))})
+ROWS["town"] = pd.Categorical(_TOWNS, ordered=True)
 BUCKETS: dict[str, Any] = {"nulls": "none", "unknown": "other"}
 VOTE: dict[str, Any] = {"categories": ["yes", "no"], **BUCKETS}
 MADE = "CREATE TABLE made AS SELECT * FROM given"
@@ -58,6 +53,7 @@ def by_dask() -> Any:
     return dd.from_pandas(pd.DataFrame(texts).assign(town=ROWS["town"]), npartitions=2)
 
 
+ONE_QUERY: dict[str, Any] = arguments(ONE_RECORD, ONE, 1, {})
 ROUTES: dict[str, Callable[[], Any]] = {
     "sql": lambda: duckdb.connect().sql("SELECT * FROM ROWS"),
     "register": lambda: connection().table("given"),
@@ -82,12 +78,7 @@ def opened(request: pytest.FixtureRequest) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         frame = ROUTES[request.param]()
-        return engines.context(
-            frame,
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(epsilon=1.0),
-            split_evenly_over=1,
-        )
+        return engines.context(frame, **ONE_QUERY)
 
 
 def said(ask: Callable[[], Any]) -> str:
@@ -101,19 +92,15 @@ def said(ask: Callable[[], Any]) -> str:
 
 def questions(query: Any, **vote: Any) -> dict[str, Callable[[], Any]]:
     both = {"vote": vote.get("categories"), "town": ["x", "y"]}
+    of_both = {**vote, "categories": both}
+    nobody = {**vote, "categories": ["yes", "nobody"]}
     return {
         "posterior": lambda: ob.posterior(query, "vote", **vote),
-        "groups that are given": lambda: ob.posterior(
-            query, "vote", by="town", **{**vote, "categories": both}
-        ),
+        "groups that are given": lambda: ob.posterior(query, "vote", by="town", **of_both),
         "survey": lambda: ob.survey(query, {"vote": {"column": "vote", **vote}}),
-        "joint table": lambda: ob.posterior(
-            query, ["vote", "town"], **{**vote, "categories": both}
-        ),
+        "joint table": lambda: ob.posterior(query, ["vote", "town"], **of_both),
         "no unknown": lambda: ob.posterior(query, "vote", **{**vote, "unknown": None}),
-        "one that nobody has": lambda: ob.posterior(
-            query, "vote", **{**vote, "categories": ["yes", "nobody"]}
-        ),
+        "one that nobody has": lambda: ob.posterior(query, "vote", **nobody),
         "a number": lambda: ob.posterior(query, "vote", **{**vote, "categories": [1]}),
         "a comparison": lambda: query.filter(("vote", "==", 1)),
         "a condition": lambda: ob.posterior(query.filter(("vote", "!=", "x")), "vote", **vote),
@@ -174,12 +161,7 @@ def test_labels_in_a_type_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         return DuckDBTable(relation, {name: Column(of, pl.String) for name, of in types})
 
     monkeypatch.setattr(DuckDBTable, "of", whole)
-    of = engines.context(
-        ROUTES["create type as"](),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+    of = engines.context(ROUTES["create type as"](), **ONE_QUERY)
     assert CANARY in repr(of.schema)
     assert CANARY in repr(of.query().domain)
 
@@ -203,14 +185,13 @@ def test_the_summary_notes_an_enum_of_a_file(tmp_path: Any) -> None:
         query, {"a": {"column": "vote", "nulls": "none"}, "b": {"column": "vote", **VOTE}}
     )
     grouped = ob.posterior(query.group_by("vote"), "town", categories=["x"], **BUCKETS)
+    given = {"categories": {"town": ["x"], "vote": ["yes"]}, **BUCKETS}
     noted = {
         "enum": ob.posterior(query, "vote", nulls="none"),
         "given": ob.posterior(query, "vote", **VOTE),
         "table": ob.posterior(query, ["vote", "town"], **both),
         "groups": grouped,
-        "given groups": ob.posterior(
-            query, "town", by="vote", categories={"town": ["x"], "vote": ["yes"]}, **BUCKETS
-        ),
+        "given groups": ob.posterior(query, "town", by="vote", **given),
     }
     found = {name: one.summarize()["categories"].item() for name, one in noted.items()}
     assert found == {

@@ -1,6 +1,4 @@
-"""Engines write rows to disk and repeat values in logs: none of it stays, and no other user of the
-machine reads it, as far as the package reaches.
-"""
+"""Engines write rows to disk and repeat values in logs: none stays, and no other user reads it."""
 
 import json
 import os
@@ -33,12 +31,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def truncated_on_dask(**settings: Any) -> list[int]:
     import dask.dataframe as dd
 
-    rows = pd.DataFrame(
-        {
-            "person": pd.array([1, 2, 3, None] * 50, dtype="int64[pyarrow]"),
-            "vote": pd.array(["a", "b", "c", "a"] * 50, dtype="string[pyarrow]"),
-        }
-    )
+    persons = pd.array([1, 2, 3, None] * 50, dtype="int64[pyarrow]")
+    votes = pd.array(["a", "b", "c", "a"] * 50, dtype="string[pyarrow]")
+    rows = pd.DataFrame({"person": persons, "vote": votes})
     with dask.config.set(settings):
         of = engines.context(
             dd.from_pandas(rows, npartitions=5),
@@ -77,14 +72,12 @@ def test_spark_writes_nothing_for_others(tmp_path: Path, log: str) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed: `make test-spark` installs it")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Java is not installed: `apt-get install openjdk-17-jre-headless`")
+    driver = ROOT / "tests/helpers/spark_driver.py"
+    found = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    output: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", ROOT / "tests/helpers/spark_driver.py", tmp_path, log],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=900,
-        check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        [sys.executable, "-W", "ignore", driver, tmp_path, log],
+        **{"timeout": 900, "check": False, "env": os.environ | found, **output},
     )
     assert "HAPPENED" in done.stdout, done.stdout[-2000:]
     happened = json.loads(done.stdout.split("HAPPENED ")[1])

@@ -1,6 +1,4 @@
-"""What a result says of itself, for every mechanism, measure and kind of result: a call that a
-sentence names is made and succeeds, and a number of the guarantee is that of the attribute.
-"""
+"""What a result says of itself is done and true, for every mechanism, measure and kind."""
 
 import math
 import re
@@ -10,7 +8,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
@@ -19,6 +16,8 @@ from opendp_bayes.display.sheet import Sheet, ShownAtOnce
 from opendp_bayes.display.wording import in_plain_words
 from opendp_bayes.results.pooled_release import Pooled
 from tests.helpers.command_line import run
+from tests.helpers.contexts import checked_context
+from tests.helpers.sweeps import slow
 
 SIZE = 8
 FRAME = pl.LazyFrame({"vote": ["a", "b", "c", "a"] * 2, "town": ["x", "x", "x", "y"] * 2})
@@ -37,12 +36,8 @@ GIVEN = {"rest": 0.2}
 
 
 def query(loss: dict[str, float], frame: pl.LazyFrame = FRAME, *, public: bool = True) -> Any:
-    return ob.context(
-        frame,
-        privacy_unit=dp.unit_of(changes=1) if public else dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(**loss),
-        split_evenly_over=1,
-    ).query()
+    unit = {"changes": 1} if public else {"contributions": 1}
+    return checked_context(frame, unit, loss).query()
 
 
 def settled(*columns: str, **more: Any) -> dict[str, Any]:
@@ -237,13 +232,15 @@ def made(kind: Callable[..., Any], loss: Any, mechanism: Any, **more: Any) -> An
         return None
 
 
+EVERY = [(kind, *of) for kind in KINDS for of in product(MEASURES, ["auto", *MECHANISMS])]
+QUICK = [case for case in EVERY if [*case[1:]] == FAST or case[0] is release]
+SLOW = [case for case in EVERY if case not in QUICK]
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("kind", "measure", "mechanism"),
-    [
-        pytest.param(kind, *of, marks=() if of == FAST or kind is release else pytest.mark.slow)
-        for kind, *of in product(KINDS, MEASURES, ["auto", *MECHANISMS])
-    ],
+    [*QUICK, *slow(SLOW)],
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_what_a_result_says_is_done_and_true(kind, measure, mechanism):

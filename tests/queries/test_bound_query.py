@@ -1,6 +1,4 @@
-"""Questions put to queries: of other kinds than OpenDP's polars queries, and several in one
-composition.
-"""
+"""Questions to queries of other kinds than polars, and several in one composition."""
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace

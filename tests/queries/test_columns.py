@@ -1,6 +1,4 @@
-"""A categorical column counted by polars against the same count in plain Python, for every type and
-policy, without OpenDP.
-"""
+"""A categorical column counted by polars against plain Python, for every type and policy."""
 
 from collections import Counter
 from enum import IntEnum

@@ -1,6 +1,4 @@
-"""A posterior per group: cells, their stability, the law of all groups together against every
-neighbour, real Contexts, and what is refused.
-"""
+"""A posterior per group: stability, laws against every neighbour, Contexts, refusals."""
 
 import math
 from collections import Counter

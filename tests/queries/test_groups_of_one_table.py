@@ -1,7 +1,4 @@
-"""Groups where the number of all records is public: one draw over all cells and the rest. Its loss
-against every neighbour of small frames, its noise, and posteriors that are conditionals of that of
-the table.
-"""
+"""Groups with a public total: one draw for all cells and the rest, its loss and posteriors."""
 
 import math
 from collections import Counter

@@ -1,6 +1,4 @@
-"""Joint tables: counts against a count in Python, every neighbour of small frames, the policy for
-what has no cell of its own, real Contexts, and what is refused.
-"""
+"""Joint tables: counts, neighbours of small frames, what has no cell, Contexts, refusals."""
 
 import math
 from collections import Counter

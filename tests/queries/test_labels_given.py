@@ -1,6 +1,4 @@
-"""Labels as users hold them: numbers of numpy, members of an Enum, columns of pandas; and the label
-of nulls, which is also a value.
-"""
+"""Labels as users hold them: numbers of numpy, members of an Enum, columns of pandas."""
 
 from enum import Enum, IntEnum
 from typing import Any

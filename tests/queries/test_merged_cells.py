@@ -1,6 +1,4 @@
-"""Questions with merged categories: counts, neighbours, releases, posteriors of nested questions,
-and what is refused.
-"""
+"""Questions with merged categories: counts, neighbours, releases, levels, refusals."""
 
 from collections import Counter
 from dataclasses import replace

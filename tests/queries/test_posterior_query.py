@@ -1,6 +1,4 @@
-"""Posterior queries in a Context: every privacy unit under every privacy loss, budgets before and
-after, filters, nesting, mechanisms.
-"""
+"""Posterior queries in a Context: units × losses, budgets, filters, nesting, mechanisms."""
 
 import math
 from dataclasses import replace

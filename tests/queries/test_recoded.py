@@ -1,6 +1,4 @@
-"""Values that are counted under another label: spellings and codes, of one column and of several,
-against the same counts of data in which they were replaced.
-"""
+"""Values counted under another label, against counts of data in which they were replaced."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""What a query shows before it is paid for: nothing is read, nothing is spent, and the release does
-what was said.
-"""
+"""What a query shows before payment: nothing is read or spent, and the release does it."""
 
 from pathlib import Path
 

@@ -1,6 +1,4 @@
-"""Three to five counts with noise and thousands to 1e9 records, against ball arithmetic and sums
-over panels and pieces that share no code with the package.
-"""
+"""Up to five noised counts of up to 1e9 records, against ball arithmetic and other sums."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,4 @@
-"""Coverage where the model holds: probabilities from the prior, records from them, noise, and the
-place of the truth among the draws, which is uniform.
-"""
+"""Coverage where the model holds: the place of the truth among the draws is uniform."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""Interactions of the pairs that no table holds: their law, the joint law that is fitted onto a
-draw's cliques, and records that have them.
-"""
+"""Interactions of pairs that no table holds: their law, the fitted joint law, its records."""
 
 import warnings
 from collections import Counter

@@ -1,6 +1,4 @@
-"""What is chosen among mechanisms, and what chains find, is released, shown and accounted for here,
-not measured.
-"""
+"""What is chosen among mechanisms, and what chains find, is used here, not measured."""
 
 import pytest
 

@@ -17,13 +17,10 @@ MANY = [str(i) for i in range(5)]
 
 def chain(categories, size, prior=1.0):
     frame = pl.LazyFrame(schema={"x": pl.Enum(categories)})
-    counts = ob.t.make_categorical_counts(
-        dp.domain_of(frame, infer=True),
-        dp.symmetric_distance() if size is None else dp.change_one_distance(),
-        column="x",
-        size=size,
-        nulls=categories[0],
-    )
+    domain = dp.domain_of(frame, infer=True)
+    metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
+    asked = {"column": "x", "size": size, "nulls": categories[0]}
+    counts = ob.t.make_categorical_counts(domain, metric, **asked)
     return counts >> ob.t.then_dirichlet_multinomial(prior=prior)
 
 
@@ -52,14 +49,9 @@ SEARCHES = {
 #: Searches that are given no bounds, and look for some first.
 UNBOUNDED = {"EHDS"}
 #: The scale in closed form, at distance 3.
-KNOWN = {
-    "Laplace, size private": 3.0,
-    "Laplace, size public": 6.0,
-    "Laplace, δ of 0": 3.0,
-    "K-norm": 3.0,
-    "Gaussian, size private": 3 / math.sqrt(2 * 0.1),
-    "Gaussian, size public": 3 / math.sqrt(0.1),
-}
+KNOWN = dict.fromkeys(("Laplace, size private", "Laplace, δ of 0", "K-norm"), 3.0)
+KNOWN |= {"Laplace, size public": 6.0, "Gaussian, size public": 3 / math.sqrt(0.1)}
+KNOWN["Gaussian, size private"] = 3 / math.sqrt(2 * 0.1)
 
 
 def first(loss):

@@ -1,6 +1,4 @@
-"""The boundary to OpenDP's core: no callback ends the interpreter or shows data, no map is believed
-unchecked, no missing feature is a riddle.
-"""
+"""No callback ends the interpreter or shows data, no map goes unchecked, features are named."""
 
 import json
 import math
@@ -194,15 +192,10 @@ def failing(error):
     return guarded(callback, "counting")
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        KeyboardInterrupt(PRIVATE),
-        SystemExit(PRIVATE),
-        ValueError(PRIVATE),
-        pl.exceptions.ComputeError(PRIVATE),
-    ],
-)
+ERRORS = KeyboardInterrupt, SystemExit, ValueError, pl.exceptions.ComputeError
+
+
+@pytest.mark.parametrize("error", [kind(PRIVATE) for kind in ERRORS])
 def test_guarded_withholds_the_cause(error):
     with pytest.raises(RuntimeError, match=r"counting failed\. .*cause is withheld") as caught:
         failing(error)(None)
@@ -303,14 +296,9 @@ BITS = pl.LazyFrame({"x": [True, False, True, True]})
 
 def counts_of_bits(size: int | None = None) -> Any:
     metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
-    return ob.t.make_categorical_counts(
-        dp.domain_of(BITS, infer=True),
-        metric,
-        column="x",
-        categories=[True, False],
-        nulls=True,
-        size=size,
-    )
+    labels = {"column": "x", "categories": [True, False], "nulls": True}
+    domain = dp.domain_of(BITS, infer=True)
+    return ob.t.make_categorical_counts(domain, metric, size=size, **labels)
 
 
 def posterior(size: int | None = 4) -> Any:
@@ -358,16 +346,12 @@ def context():
 
 CALLERS = {
     "make_categorical_counts": lambda _, __: posterior(),
-    "make_count_vector": lambda counts, _: ob.t.make_count_vector(*counts.output_space),
-    "make_dirichlet_multinomial": lambda counts, _: ob.t.make_dirichlet_multinomial(
-        *counts.output_space, prior=1.0
+    "make_count_vector": lambda of, _: ob.t.make_count_vector(*of.output_space),
+    "make_dirichlet_multinomial": lambda of, _: ob.t.make_dirichlet_multinomial(
+        *of.output_space, prior=1.0
     ),
-    "make_beta_binomial": lambda counts, _: ob.t.make_beta_binomial(
-        *counts.output_space, prior=1.0
-    ),
-    "make_mechanism": lambda counts, post: ob.m.make_laplace_parameters(
-        *post.output_space, PURE, 1.0
-    ),
+    "make_beta_binomial": lambda of, _: ob.t.make_beta_binomial(*of.output_space, prior=1.0),
+    "make_mechanism": lambda _, of: ob.m.make_laplace_parameters(*of.output_space, PURE, 1.0),
 }
 
 
@@ -380,13 +364,8 @@ def test_a_missing_feature_is_named_with_what_to_type(caller, feature):
         caller, lambda _, __: ob.posterior(query, "x", categories=[True, False], nulls=True)
     )
     dp.disable_features(feature)
-    with pytest.raises(
-        ValueError,
-        match=(
-            rf"{caller} builds on.*enabled first: {feature}\. Run `import opendp.prelude as dp;"
-            r" dp\.enable_features\('contrib', 'honest"
-        ),
-    ):
+    said = rf"{caller} builds on.*enabled first: {feature}\. Run `import opendp.prelude as dp;"
+    with pytest.raises(ValueError, match=said + r" dp\.enable_features\('contrib', 'honest"):
         call(counts, post)
     dp.enable_features(feature)
     call(counts, post)

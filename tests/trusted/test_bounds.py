@@ -1,6 +1,4 @@
-"""From Bounds to distances of counts: every unit of a few rows that satisfies the Bounds, listed;
-users' plans; and the noise of OpenDP's own counts beside ours.
-"""
+"""From Bounds to distances: every unit of a few rows, users' plans, and OpenDP's noise."""
 
 import math
 from collections import Counter
@@ -29,14 +27,11 @@ DAYS = pl.Enum(["x", "y"])
 #: Rows of a unit: two pages are listed, three are not, and one is null.
 PAGES = ("a", "b", "r", "s", "t", None)
 ROWS = tuple(product(PAGES, ("x", "y")))
-FRAME = pl.LazyFrame(
-    {
-        "page": pl.Series([page for page, _ in ROWS], dtype=pl.String),
-        "day": pl.Series([day for _, day in ROWS], dtype=DAYS),
-    }
-)
+FRAME = pl.LazyFrame(ROWS, schema={"page": pl.String, "day": DAYS}, orient="row")
 DROPPED: dict[str, Any] = {"nulls": ob.DROP, "unknown": ob.DROP}
 LISTED: dict[str, Any] = {"categories": ["a", "b"], **DROPPED}
+OF_PAGES = {"categories": {"page": ["a", "b"]}, "nulls": ob.DROP, "unknown": {"page": ob.DROP}}
+BY_PAGES = {"by": "page", "categories": {"page": ["a", "b"]}, "nulls": {"day": ob.DROP}}
 QUESTIONS: dict[str, dict[str, Any]] = {
     "listed": {"column": "page", **LISTED},
     "nulls of their own": {"column": "page", **LISTED, "nulls": "r"},
@@ -45,25 +40,13 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "recoded": {"column": "page", **LISTED, "recode": {"r": "b"}},
     "Enum": {"column": "day", "nulls": ob.DROP},
     "other days with x": {"column": "day", "categories": ["x"], "nulls": "none", "unknown": "x"},
-    "joint": {
-        "column": ["page", "day"],
-        "categories": {"page": ["a", "b"]},
-        "nulls": ob.DROP,
-        "unknown": {"page": ob.DROP},
-    },
+    "joint": {"column": ["page", "day"], **OF_PAGES},
     "joint, with pages together": {
         "column": ["day", "page"],
-        "categories": {"page": ["a", "b"]},
-        "nulls": ob.DROP,
-        "unknown": {"page": ob.DROP},
+        **OF_PAGES,
         "recode": {"page": {"r": "b", "s": "b"}},
     },
-    "groups": {
-        "column": "day",
-        "by": "page",
-        "categories": {"page": ["a", "b"]},
-        "nulls": {"day": ob.DROP},
-    },
+    "groups": {"column": "day", **BY_PAGES},
 }
 UNITS: dict[str, list[Any]] = {
     "one in each of two": [Bound(by=["page"], per_group=1, num_groups=2)],
@@ -119,14 +102,13 @@ def counted(arguments: dict[str, Any], size: int | None = None) -> tuple[Any, An
         domain = dp.with_margin(domain, dp.polars.Margin(by=[], invariant="lengths", max_length=99))
     cells = cells_in_frame(domain, metric, Question.of(**arguments, size=size))
     names = [of.column for of in cells.axes]
-    each = {
-        row: cells.counts(
-            pl.DataFrame({"page": [row[0]], "day": [row[1]]}, schema=FRAME.collect_schema())
-            .select(*names)
-            .with_columns(number=1)
-        )
-        for row in ROWS
-    }
+
+    def counted(row):
+        schema = FRAME.collect_schema()
+        frame = pl.DataFrame({"page": [row[0]], "day": [row[1]]}, schema=schema)
+        return cells.counts(frame.select(*names).with_columns(number=1))
+
+    each = {row: counted(row) for row in ROWS}
     return cells, KindsOfFrame(domain), each
 
 
@@ -244,23 +226,16 @@ def test_counts_of_a_public_number_rise_and_fall_no_further(unit: str, question:
 # --- Plans and spellings
 PAGE_OF_TEN = [Bound(by=["page"], per_group=1, num_groups=10)]
 TWENTY = [chr(97 + at) for at in range(20)]
-LOG = pl.LazyFrame(
-    {
-        "page": pl.Series(["a", "b"] * 50),
-        "day": pl.Series(["x", "y", "x", "x"] * 25, dtype=DAYS),
-        "who": pl.Series(range(100)),
-    }
-)
+_COLUMNS = {"page": ["a", "b"] * 50, "day": ["x", "y", "x", "x"] * 25, "who": range(100)}
+LOG = pl.LazyFrame(_COLUMNS, schema_overrides={"day": DAYS})
 OF_TWENTY: dict[str, Any] = {"categories": TWENTY, **DROPPED}
 APART = ob.Distance(10, 10, 1)
 
 
 def query_of(unit: Any, **loss: Any) -> Any:
+    loss = dp.loss_of(**(loss or {"rho": 0.015}))
     context = dp.Context.compositor(
-        data=LOG,
-        privacy_unit=unit,
-        privacy_loss=dp.loss_of(**(loss or {"rho": 0.015})),
-        split_evenly_over=1,
+        data=LOG, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
     )
     return context.query()
 
@@ -276,29 +251,23 @@ def by_identifier(query: Any, first: str = "rows") -> Any:
     return query if first == "rows" else query.truncate_per_group(1, by=["page"])
 
 
+def of_bounds(*bounds):
+    return query_of(dp.unit_of(contributions=list(bounds)))
+
+
 @pytest.mark.parametrize(
     "query",
     [
-        lambda: query_of(dp.unit_of(contributions=PAGE_OF_TEN)),
-        lambda: query_of(dp.unit_of(contributions=PAGE_OF_TEN[::-1])),
-        lambda: query_of(
-            dp.unit_of(
-                contributions=[Bound(by=["page"], per_group=1), Bound(by=["page"], num_groups=10)]
-            )
-        ),
-        lambda: query_of(
-            dp.unit_of(contributions=[Bound(by=[], per_group=10), Bound(by=["page"], per_group=1)])
-        ),
-        lambda: query_of(
-            dp.unit_of(contributions=[Bound(by=[pl.col("page")], per_group=1, num_groups=10)])
-        ),
+        lambda: of_bounds(*PAGE_OF_TEN),
+        lambda: of_bounds(*PAGE_OF_TEN[::-1]),
+        lambda: of_bounds(Bound(by=["page"], per_group=1), Bound(by=["page"], num_groups=10)),
+        lambda: of_bounds(Bound(by=[], per_group=10), Bound(by=["page"], per_group=1)),
+        lambda: of_bounds(Bound(by=[pl.col("page")], per_group=1, num_groups=10)),
         lambda: by_identifier(query_of(dp.unit_of(contributions=1, identifier="who"))),
         lambda: by_identifier(query_of(dp.unit_of(contributions=1, identifier="who")), "groups"),
-        lambda: query_of(dp.unit_of(contributions=PAGE_OF_TEN)).filter(pl.col("day") == "x"),
-        lambda: query_of(dp.unit_of(contributions=PAGE_OF_TEN)).select("page", "day"),
-        lambda: query_of(dp.unit_of(contributions=PAGE_OF_TEN)).with_columns(
-            day=pl.col("day").cast(pl.String)
-        ),
+        lambda: of_bounds(*PAGE_OF_TEN).filter(pl.col("day") == "x"),
+        lambda: of_bounds(*PAGE_OF_TEN).select("page", "day"),
+        lambda: of_bounds(*PAGE_OF_TEN).with_columns(day=pl.col("day").cast(pl.String)),
     ],
 )
 def test_every_spelling_of_a_unit_has_the_same_noise(query: Any) -> None:
@@ -342,14 +311,9 @@ def test_groups_joint_tables_surveys_levels_and_discoveries_have_the_same_distan
     assert asked_of(query_of(unit), ["page", "day"], **both).distance == APART
     groups = {"by": "page", "categories": {"page": TWENTY}, "nulls": {"day": ob.DROP}}
     assert asked_of(query_of(unit), "day", **groups, unknown=None).distance == APART
-    survey = ob.survey(
-        query_of(unit),
-        {
-            "days": {"column": "day", "nulls": ob.DROP},
-            "pages": {"column": "page", **OF_TWENTY},
-            "both": {"column": ["page", "day"], **both},
-        },
-    )
+    questions = {"days": {"column": "day", "nulls": ob.DROP}}
+    questions |= {"pages": {"column": "page", **OF_TWENTY}}
+    survey = ob.survey(query_of(unit), questions | {"both": {"column": ["page", "day"], **both}})
     found = {name: of.distance for name, of in survey.questions.items()}
     days = ob.Distance(10, 100, 10)
     assert found == {"days": days, "pages": APART, "both": APART}
@@ -435,10 +399,11 @@ def std_of_opendp(unit: list[Any], keys: list[str], loss: dict[str, float]) -> f
 
 def std_of_ours(unit: list[Any], keys: list[str], loss: dict[str, float]) -> float:
     listed = {"page": KEYS["page"]} if "page" in keys else None
+    column, labels = (keys, listed) if len(keys) > 1 else (keys[0], listed and listed["page"])
     query = ob.posterior(
         query_of(dp.unit_of(contributions=unit), **loss),
-        keys if len(keys) > 1 else keys[0],
-        categories=listed if listed is None or len(keys) > 1 else listed["page"],
+        column=column,
+        categories=labels,
         nulls=ob.DROP,
         unknown=ob.DROP if keys == ["page"] else {"page": ob.DROP} if listed else None,
         mechanism="gaussian_parameters" if "rho" in loss else "laplace_parameters",

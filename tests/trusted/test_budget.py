@@ -76,15 +76,12 @@ def test_what_is_computed_of_a_column_makes_another_unit_than_the_column():
 
 #: A limit, and what is added to it or to its half: the sum is above by less than floats show.
 FULL, TINY = 1.0, 2.0**-54
+WITH_DELTA = dp.loss_of(epsilon=FULL, delta=0.5)
 ADAPTIVE = {
     "epsilon": (dp.loss_of(epsilon=FULL), (FULL,), (TINY,)),
     "rho": (dp.loss_of(rho=FULL), (FULL,), (TINY,)),
-    "the epsilon beside a delta": (
-        dp.loss_of(epsilon=FULL, delta=0.5),
-        (FULL, 0.125),
-        (TINY, 0.125),
-    ),
-    "delta": (dp.loss_of(epsilon=FULL, delta=0.5), (0.25, 0.5), (0.25, TINY / 2)),
+    "the epsilon beside a delta": (WITH_DELTA, (FULL, 0.125), (TINY, 0.125)),
+    "delta": (WITH_DELTA, (0.25, 0.5), (0.25, TINY / 2)),
     "rho beside a delta": (dp.loss_of(rho=FULL, delta=0.5), (FULL, 0.0), (TINY, 0.0)),
 }
 

@@ -1,6 +1,4 @@
-"""Cells are checked by the trusted room itself, whoever made them: an index that does not fit, or a
-size that is not public, would fail for some records only, which tells that there are some.
-"""
+"""The trusted room checks cells itself: none that fits some records only, which would tell."""
 
 from enum import Enum
 from typing import Any
@@ -39,19 +37,10 @@ def domain_of(**types: Any) -> dp.Domain:
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
-        ("text", ("a", "a")),
-        ("text", ("a", 1)),
-        ("text", ("a", None)),
-        ("integer", (1, True)),
-        ("integer", (2, True)),
-        ("text", (Answer.YES,)),
-        ("integer", (1, 2**63)),
-        ("integer", (-(2**63) - 1,)),
-        ("integer", (1, 1)),
-        ("boolean", (True, 0)),
-        ("boolean", (True, True)),
-        ("other", ("a",)),
-        ("other", ()),
+        *(("text", values) for values in (("a", "a"), ("a", 1), ("a", None), (Answer.YES,))),
+        *(("integer", values) for values in ((1, True), (2, True), (1, 1), (1, 2**63))),
+        *(("integer", (-(2**63) - 1,)), ("boolean", (True, 0)), ("boolean", (True, True))),
+        *(("other", ("a",)), ("other", ())),
     ],
 )
 def test_values_are_different_and_of_their_kind(kind: Any, values: tuple[Any, ...]) -> None:
@@ -65,14 +54,8 @@ def test_values_of_every_kind_are_accepted() -> None:
     Axis("x", "text", (), 0, 1)
 
 
-@pytest.mark.parametrize(
-    "index",
-    [
-        [0, 1],  # no place for nulls
-        [[0, 1, 2]],
-        [0.0, 1.0, 2.0],
-        [False, True, True],
-    ],
+@pytest.mark.parametrize(  # the first has no place for nulls
+    "index", [[0, 1], [[0, 1, 2]], [0.0, 1.0, 2.0], [False, True, True]]
 )
 def test_an_index_has_a_place_for_every_value(index: Any) -> None:
     with pytest.raises(ValueError, match=r"index: .*a dimension for each"):
@@ -123,15 +106,14 @@ def test_the_frame_has_the_columns_and_their_kinds(types: dict[str, Any]) -> Non
 def ways_to_count(domain: Any, metric: Any, made: Cells) -> list[Any]:
     kinds = {"vote": ColumnKind("text", "String")}
     fit = Cells((), np.array(0), SPACE)  # everything in one cell
+
+    def of_cells(cells, of=lambda metric: metric):
+        return lambda: make_counts_of_cells(domain, of(metric), cells, Truncation(), "test")
+
     return [
-        lambda: make_counts_of_cells(domain, metric, [made], Truncation(), "test"),
+        of_cells([made]),
         lambda: make_counts_of_groups(domain, metric, made, kinds, lambda *_: None, "test"),
-        lambda: make_counts_of_cells(
-            domain, dp.frame_distance(metric), [made], Truncation(), "test"
-        ),
-        lambda: make_counts_of_cells(
-            domain, dp.frame_distance(metric), [fit, made], Truncation(), "test"
-        ),
+        *(of_cells(cells, dp.frame_distance) for cells in ([made], [fit, made])),
     ]
 
 
@@ -162,22 +144,17 @@ def test_columns_are_looked_for_by_every_way_to_count(way: int) -> None:
         ways_to_count(domain_of(town=pl.String), dp.symmetric_distance(), cells())[way]()
 
 
+OTHERS = [pl.Date(), pl.Float64(), pl.Decimal(10, 2), pl.List(pl.Enum([CANARY]))]
+OTHERS += [pl.Array(pl.Enum([CANARY]), 2), pl.Struct({"name": pl.Enum([CANARY])})]
+OTHERS.append(pl.Struct({CANARY: pl.Int8()}))
+
+
 @pytest.mark.parametrize(
     ("dtype", "kind"),
     [
-        (pl.String(), "text"),
-        (pl.Categorical(), "text"),
-        (pl.Enum([CANARY]), "text"),
-        (pl.Boolean(), "boolean"),
-        (pl.UInt64(), "integer"),
-        (pl.Int128(), "integer"),
-        (pl.Date(), "other"),
-        (pl.Float64(), "other"),
-        (pl.Decimal(10, 2), "other"),
-        (pl.List(pl.Enum([CANARY])), "other"),
-        (pl.Array(pl.Enum([CANARY]), 2), "other"),
-        (pl.Struct({"name": pl.Enum([CANARY])}), "other"),
-        (pl.Struct({CANARY: pl.Int8()}), "other"),
+        *((dtype, "text") for dtype in (pl.String(), pl.Categorical(), pl.Enum([CANARY]))),
+        *((pl.Boolean(), "boolean"), (pl.UInt64(), "integer"), (pl.Int128(), "integer")),
+        *((dtype, "other") for dtype in OTHERS),
     ],
 )
 def test_what_is_known_of_a_column_has_no_label_but_what_an_enum_declares(dtype, kind):

@@ -102,6 +102,8 @@ def test_the_file_of_a_frame_in_memory_lives_as_long_as_its_context(tmp_path, mo
 MANY = f"must be between 1 and {2**31 - 1}"
 POSITIVE, DELTA = "must be finite and greater than 0", "must be at least 0 and below 1"
 FRAME = "must be a LazyFrame or a DataFrame of polars"
+TWO = [Bound(per_group=3), Bound(by=["g"], num_groups=0)]
+PERSON = {"contributions": 1, "identifier": "person"}
 UNITS_REFUSED = [
     ({"contributions": 0}, ValueError, f"contributions=0: {MANY}"),
     ({"changes": 0}, ValueError, f"changes=0: {MANY}"),
@@ -109,18 +111,10 @@ UNITS_REFUSED = [
     ({"changes": 2**31}, ValueError, f"changes={2**31}: {MANY}"),
     ({"contributions": True}, TypeError, "contributions=True: must be a whole number, not bool"),
     ({"contributions": 1.5}, TypeError, "contributions=1.5: must be a whole number, not float"),
-    (
-        {"contributions": [Bound(per_group=3), Bound(by=["g"], num_groups=0)]},
-        ValueError,
-        f"contributions: Bound.num_groups=0: {MANY}",
-    ),
+    ({"contributions": TWO}, ValueError, f"contributions: Bound.num_groups=0: {MANY}"),
     ({"contributions": [3]}, TypeError, "contributions: 3 must be a number or a dp.polars.Bound"),
     ({"l1": 2.0}, ValueError, "privacy_unit=L1Distance(f64): must be dp.unit_of(contributions"),
-    (
-        {"contributions": 1, "identifier": "person"},
-        ValueError,
-        "privacy_unit: identifier='person' is not a column of the frame",
-    ),
+    (PERSON, ValueError, "privacy_unit: identifier='person' is not a column of the frame"),
 ]
 LOSSES_REFUSED = [
     ({"epsilon": 0.0}, ValueError, f"epsilon=0.0: {POSITIVE}"),
@@ -136,6 +130,8 @@ LOSSES_REFUSED = [
     ({"epsilon": 1.0, "delta": True}, TypeError, "delta=True: must be a number, not bool"),
 ]
 #: What is given to `opened`, the error, and how its message begins.
+SAME_NAMES = pd.DataFrame([["a secret", "b"]], columns=["a secret", "a secret"])
+MIXED = pd.DataFrame({"vote": pd.Categorical([5, "a secret"])})
 REFUSED = [
     *(({"unit": dp.unit_of(**unit)}, *error) for unit, *error in UNITS_REFUSED),
     *(({"loss": dp.loss_of(**loss)}, *error) for loss, *error in LOSSES_REFUSED),
@@ -151,24 +147,12 @@ REFUSED = [
     ({"split_evenly_over": 2, "split_by_weights": [1, 1]}, ValueError, "Cannot specify both"),
     ({"frame": {"vote": ["a"]}}, TypeError, f"data=dict: {FRAME}"),
     ({"frame": "votes.csv"}, ValueError, "data=votes.csv: is not a file"),
-    (
-        {"frame": duckdb.sql("SELECT 1")},
-        TypeError,
-        "data=duckdb.DuckDBPyRelation: is a frame of an",
-    ),
-    (
-        {"frame": pd.DataFrame([["a secret", "b"]], columns=["a secret", "a secret"])},
-        ValueError,
-        "data=pandas.DataFrame: two columns have one name",
-    ),
+    ({"frame": duckdb.sql("SELECT 1")}, TypeError, "data=duckdb.DuckDBPyRelation: is a frame of"),
+    ({"frame": SAME_NAMES}, ValueError, "data=pandas.DataFrame: two columns have one name"),
     ({"frame": DATA["vote"]}, TypeError, f"data=polars.Series: {FRAME}"),
     ({"frame": DATA.to_arrow().to_batches()[0]}, TypeError, f"data=pyarrow.RecordBatch: {FRAME}"),
     ({"frame": None}, TypeError, f"data=NoneType: {FRAME}"),
-    (
-        {"frame": pd.DataFrame({"vote": pd.Categorical([5, "a secret"])})},
-        RuntimeError,
-        "data=pandas.DataFrame: making its columns those of polars failed",
-    ),
+    ({"frame": MIXED}, RuntimeError, "data=pandas.DataFrame: making its columns those of polars"),
 ]
 
 
@@ -292,12 +276,8 @@ def test_a_refusal_says_what_is_left_and_spends_nothing():
 
 def own_data(**changes):
     """A Context over data of one's own, as an engine opens it."""
-    arguments = {
-        "privacy_unit": dp.unit_of(contributions=1),
-        "privacy_loss": dp.loss_of(epsilon=1.0),
-        "split_evenly_over": 1,
-        "split_by_weights": None,
-    } | changes
+    losses = {"privacy_unit": dp.unit_of(contributions=1), "privacy_loss": dp.loss_of(epsilon=1.0)}
+    arguments = losses | {"split_evenly_over": 1, "split_by_weights": None} | changes
     check = arguments.pop("check", lambda metric: None)
     frame = pl.LazyFrame({"vote": ["a", "b"]})
     domain = dp.domain_of(frame, infer=True)

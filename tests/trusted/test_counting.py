@@ -1,6 +1,4 @@
-"""Frame to counts through OpenDP: values, metrics, stability maps against all neighbours of small
-frames, the rules for `size`, users' plans.
-"""
+"""Frame to counts: values, metrics, maps against all neighbours, `size`, users' plans."""
 
 from collections import Counter
 from itertools import combinations, product
@@ -116,6 +114,7 @@ def test_count_vector_feeds_opendp_s_own_laplace():
 IDENTIFIER = pl.col("x")
 UNORDERED = "must be symmetric_distance"
 UNLIMITED = "a person may own any number of records"
+OF_IDENTIFIERS = dp.symmetric_id_distance(IDENTIFIER)
 REFUSED = {
     "InsertDeleteDistance": (dp.insert_delete_distance(), UNORDERED),
     "HammingDistance": (dp.hamming_distance(), UNORDERED),
@@ -123,12 +122,9 @@ REFUSED = {
     "L1Distance": (dp.l1_distance(T="i64"), UNORDERED),
     "L2Distance": (dp.l2_distance(T="f64"), UNORDERED),
     "AbsoluteDistance": (dp.absolute_distance(T="i64"), UNORDERED),
-    "SymmetricIdDistance": (dp.symmetric_id_distance(IDENTIFIER), UNLIMITED),
+    "SymmetricIdDistance": (OF_IDENTIFIERS, UNLIMITED),
     "ChangeOneIdDistance": (dp.change_one_id_distance(IDENTIFIER), UNLIMITED),
-    "FrameDistance.SymmetricIdDistance": (
-        dp.frame_distance(dp.symmetric_id_distance(IDENTIFIER)),
-        UNLIMITED,
-    ),
+    "FrameDistance.SymmetricIdDistance": (dp.frame_distance(OF_IDENTIFIERS), UNLIMITED),
     "FrameDistance.InsertDeleteDistance": (
         dp.frame_distance(dp.insert_delete_distance()),
         UNORDERED,
@@ -153,6 +149,8 @@ def test_plain_metrics_keep_the_distance(d_in):
 
 
 X2 = Bound(by=["x"], per_group=2, num_groups=3)
+OF_X = [Bound(["x"], per_group=2), Bound([pl.col("x")], num_groups=3), Bound(["y"], num_groups=1)]
+ONES = [Bound(by=["x"], per_group=1), Bound(by=["y"], num_groups=1), Bound(per_group=5)]
 BOUNDS = {
     "no grouping": ([Bound(per_group=3)], 3),
     "no grouping, groups stated": ([Bound(per_group=3, num_groups=4)], 3),
@@ -161,20 +159,11 @@ BOUNDS = {
     "another column": ([Bound(by=["y"], per_group=2, num_groups=5)], 10),
     "the product is smaller": ([Bound(per_group=7), X2], 6),
     "the product is larger": ([X2, Bound(per_group=5)], 5),
-    "the smallest of three": (
-        [Bound(per_group=9), X2, Bound(by=["y"], per_group=4, num_groups=1)],
-        4,
-    ),
-    "one grouping in two bounds": (
-        [Bound(["x"], per_group=2), Bound([pl.col("x")], num_groups=3), Bound(["y"], num_groups=1)],
-        6,
-    ),
+    "of three": ([Bound(per_group=9), X2, Bound(by=["y"], per_group=4, num_groups=1)], 4),
+    "one grouping in two bounds": (OF_X, 6),
     "the smallest of each": ([Bound(["x"], 2, 9), Bound(["x"], 5, 3)], 6),
     "other orders": ([Bound(["x", "y"], per_group=2), Bound(["y", "x"], num_groups=2)], 4),
-    "None beside a number": (
-        [Bound(by=["x"], per_group=1), Bound(by=["y"], num_groups=1), Bound(per_group=5)],
-        5,
-    ),
+    "None beside a number": (ONES, 5),
 }
 UNUSABLE = {
     "nothing": [],
@@ -254,24 +243,14 @@ def test_product_of_bounds_holds_for_every_unit_that_satisfies_them_and_is_tight
     """One record a group, in at most two groups; frames of up to four records."""
     rows_of = list(product(["p", "q", "r"], ["a", "b"]))
     empty = pl.LazyFrame(schema={"g": pl.String, "x": pl.String})
-    vector = (
-        ob.t.make_categorical_counts(
-            dp.domain_of(empty, infer=True), BOUNDED, column="x", categories=["a", "b"], **POLICY
-        )
-        >> ob.t.then_count_vector()
-    )
+    of = {"column": "x", "categories": ["a", "b"], **POLICY}
+    counts = ob.t.make_categorical_counts(dp.domain_of(empty, infer=True), BOUNDED, **of)
+    vector = counts >> ob.t.then_count_vector()
     bounds = [Bound(by=["g"], per_group=1, num_groups=2)]
     assert vector.map(bounds) == 2
 
     def count(rows):
-        return np.array(
-            vector(
-                pl.LazyFrame(
-                    {"g": [g for g, _ in rows], "x": [x for _, x in rows]},
-                    schema=empty.collect_schema(),
-                )
-            )
-        )
+        return np.array(vector(pl.LazyFrame(rows, schema=empty.collect_schema(), orient="row")))
 
     moved = set()
     for others in product(rows_of, repeat=1):
@@ -376,37 +355,20 @@ DATA = pl.LazyFrame(
 )
 AB = pl.Enum(["a", "b"])
 TEXT = {"column": "s", "categories": ["a", "b"], **POLICY}
+AS_ENUM, FILLED = pl.col("s").cast(AB, strict=False), pl.col("s").fill_null("a")
+PARTS, LARGE = ["low", "middle", "high"], pl.col("i") > 1
+IN_PARTS = pl.col("i").cut([1, 2], labels=PARTS)
+OF_PARTS = {"column": "bin", "categories": PARTS, **POLICY}
+OF_LARGE = {"column": "large", "categories": [False, True], "nulls": "none"}
 PLANS = {
-    "identity": (lambda frame: frame, TEXT, [2, 1, 1, 1]),
-    "filter": (lambda frame: frame.filter(pl.col("id") < 3), TEXT, [1, 1, 1, 1]),
-    "select": (lambda frame: frame.select("s"), TEXT, [2, 1, 1, 1]),
-    "cast to Enum": (
-        lambda frame: frame.with_columns(pl.col("s").cast(AB, strict=False)),
-        {"column": "s", "nulls": "none"},
-        [2, 1, 2],
-    ),
-    "fill nulls": (
-        lambda frame: frame.with_columns(pl.col("s").fill_null("a")),
-        {**TEXT, "nulls": None},
-        [3, 1, 1],
-    ),
-    "cast to Enum and fill nulls": (
-        lambda frame: frame.with_columns(pl.col("s").cast(AB, strict=False).fill_null("a")),
-        {"column": "s"},
-        [4, 1],
-    ),
-    "condition": (
-        lambda frame: frame.with_columns(large=pl.col("i") > 1),
-        {"column": "large", "categories": [False, True], "nulls": "none"},
-        [2, 2, 1],
-    ),
-    "bins": (
-        lambda frame: frame.with_columns(
-            bin=pl.col("i").cut([1, 2], labels=["low", "middle", "high"])
-        ),
-        {"column": "bin", "categories": ["low", "middle", "high"], **POLICY},
-        [2, 1, 1, 1, 0],
-    ),
+    "identity": (lambda of: of, TEXT, [2, 1, 1, 1]),
+    "filter": (lambda of: of.filter(pl.col("id") < 3), TEXT, [1, 1, 1, 1]),
+    "select": (lambda of: of.select("s"), TEXT, [2, 1, 1, 1]),
+    "cast": (lambda of: of.with_columns(AS_ENUM), {"column": "s", "nulls": "none"}, [2, 1, 2]),
+    "fill": (lambda of: of.with_columns(FILLED), TEXT | {"nulls": None}, [3, 1, 1]),
+    "both": (lambda of: of.with_columns(AS_ENUM.fill_null("a")), {"column": "s"}, [4, 1]),
+    "condition": (lambda of: of.with_columns(large=LARGE), OF_LARGE, [2, 2, 1]),
+    "bins": (lambda of: of.with_columns(bin=IN_PARTS), OF_PARTS, [2, 1, 1, 1, 0]),
 }
 
 

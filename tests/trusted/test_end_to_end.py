@@ -1,7 +1,4 @@
-"""Random questions to random Contexts, from the frame to the release: the counts against a count in
-Python, what is debited against the budget, and the loss that a release states against the true one,
-between the frame and what one unit can make of it.
-"""
+"""Random questions to random Contexts: counts, what is debited, and the true loss."""
 
 from collections import Counter
 from dataclasses import replace

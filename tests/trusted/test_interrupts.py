@@ -1,6 +1,4 @@
-"""Ctrl-C never ends the interpreter in a release, never loses one that was debited, and is always
-delivered.
-"""
+"""Ctrl-C ends no interpreter in a release, loses none that was debited, and is delivered."""
 
 # ruff: noqa: PT012 - what a block under pytest.raises does until it is left is what is tested
 
@@ -358,22 +356,17 @@ def test_an_interrupt_waits_for_the_measurement(asking, monkeypatch):
 QUESTION = {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}
 
 
+OF_QUERY = bound_query.BoundQuery, "fitted"
+
+
 @pytest.mark.parametrize(
     ("place", "name", "call"),
     [
         (posterior_query, "ask", lambda query: ob.posterior(query, **QUESTION)),
         (survey_query, "ask", lambda query: ob.survey(query, {"votes": QUESTION})),
-        (
-            bound_query.BoundQuery,
-            "fitted",
-            lambda query: ob.posterior(query, **QUESTION).summarize(),
-        ),
-        (bound_query.BoundQuery, "fitted", lambda query: repr(ob.posterior(query, **QUESTION))),
-        (
-            bound_query.BoundQuery,
-            "fitted",
-            lambda query: ob.survey(query, {"votes": QUESTION}).summarize(),
-        ),
+        (*OF_QUERY, lambda query: ob.posterior(query, **QUESTION).summarize()),
+        (*OF_QUERY, lambda query: repr(ob.posterior(query, **QUESTION))),
+        (*OF_QUERY, lambda query: ob.survey(query, {"votes": QUESTION}).summarize()),
     ],
     ids=["posterior", "survey", "summary", "repr", "summary of a survey"],
 )
@@ -439,12 +432,9 @@ except KeyboardInterrupt as error:
 )
 def test_an_interrupt_between_opendp_and_a_callback(protected, when, raised):
     """Before and after the one that counts; the control ends the interpreter."""
-    result = subprocess.run(
-        [sys.executable, "-c", IN_THE_GLUE, "protected" if protected else "unprotected", when],
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    how = "protected" if protected else "unprotected"
+    output: Any = {"capture_output": True, "text": True, "timeout": 600}
+    result = subprocess.run([sys.executable, "-c", IN_THE_GLUE, how, when], **output)
     if protected:
         assert result.returncode == 0, result.stderr
         assert result.stdout == f"{raised} 1\n"
@@ -460,12 +450,8 @@ def interrupted_at_random(number: int, seed: int) -> Counter[tuple[str, bool, in
     rng = random.Random(seed)
     outcomes: Counter[tuple[str, bool, int]] = Counter()
     program = Path(helpers.__file__).with_name("interrupted.py")
-    with subprocess.Popen(
-        [sys.executable, program, str(number)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
+    output: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, program, str(number)], **output) as child:
         assert child.stdout is not None
         assert child.stderr is not None
         try:
@@ -484,12 +470,8 @@ def interrupted_at_random(number: int, seed: int) -> Counter[tuple[str, bool, in
 
 #: Nothing made, and debited while rows are read alone; or made, debited and returned, or carried
 #: by the exception.
-CONSISTENT = {
-    ("stopped", False, 0),
-    ("stopped", False, 1),
-    ("returned", True, 1),
-    ("carried", True, 1),
-}
+CONSISTENT = {("stopped", False, at) for at in range(2)}
+CONSISTENT |= {("returned", True, 1), ("carried", True, 1)}
 
 
 @pytest.mark.slow

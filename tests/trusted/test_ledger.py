@@ -19,6 +19,7 @@ from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.ledger import read_accounts
 from tests.helpers.checked_apart import checked_apart
 from tests.helpers.command_line import run
+from tests.helpers.sweeps import slow
 
 UNIT = dp.unit_of(contributions=1)
 DATA = pl.DataFrame({"vote": [True] * 60 + [False] * 40, "person": [str(i) for i in range(100)]})
@@ -357,12 +358,9 @@ def test_a_ledger_that_was_moved_meanwhile_takes_no_entry(path):
 @pytest.mark.parametrize(
     ("check", "number", "control"),
     [
-        ("kills", 8, ()),
-        pytest.param("kills", 1000, (), marks=pytest.mark.slow),
-        ("at_once", 4, ()),
-        pytest.param("at_once", 16, (), marks=pytest.mark.slow),
-        ("full_disk", 512, ()),
-        *(pytest.param("full_disk", room, (), marks=pytest.mark.slow) for room in (0, 4096)),
+        *(("kills", 8, ()), ("at_once", 4, ()), ("full_disk", 512, ())),
+        *slow([("kills", 1000, ()), ("at_once", 16, ())]),
+        *slow([("full_disk", 0, ()), ("full_disk", 4096, ())]),
     ],
 )
 def test_survives(tmp_path, check, number, control):

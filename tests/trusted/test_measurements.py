@@ -1,6 +1,4 @@
-"""Posterior to release: privacy maps of every constructor under every measure, chaining and
-composition, and the law of the noise.
-"""
+"""Posterior to release: maps of every constructor and measure, chaining, and noise."""
 
 import math
 from dataclasses import dataclass, replace
@@ -53,22 +51,20 @@ HELLINGER, SMOOTH = ob.mechanisms.HellingerExponential, ob.mechanisms.SmoothHell
 then_hellinger = ob.m.then_hellinger_exponential
 then_smooth = ob.m.then_smooth_hellinger_exponential
 LAPLACE = ob.LaplaceParameters
+
+
 # constructor, its options, its mechanism, the number of records
+def of_laplace(size, noise="discrete", total="remainder", /, **named):
+    return *laplace(**named), LAPLACE(1.5, noise, total), size
+
+
 CONSTRUCTORS = {
-    "laplace": (*laplace(), LAPLACE(1.5, "discrete", "remainder"), SIZE),
-    "laplace bounded": (*laplace(total="bounded"), LAPLACE(1.5, "discrete", "bounded"), SIZE),
-    "laplace floored": (*laplace(noise="floored"), LAPLACE(1.5, "floored", "remainder"), SIZE),
-    "laplace private": (*laplace(), LAPLACE(1.5, "discrete", "private"), None),
-    "laplace private, public n": (
-        *laplace(total="private"),
-        LAPLACE(1.5, "discrete", "private"),
-        SIZE,
-    ),
-    "laplace private floored": (
-        *laplace(noise="floored"),
-        LAPLACE(1.5, "floored", "private"),
-        None,
-    ),
+    "laplace": of_laplace(SIZE),
+    "laplace bounded": of_laplace(SIZE, "discrete", "bounded", total="bounded"),
+    "laplace floored": of_laplace(SIZE, "floored", noise="floored"),
+    "laplace private": of_laplace(None, "discrete", "private"),
+    "laplace private, public n": of_laplace(SIZE, "discrete", "private", total="private"),
+    "laplace private floored": of_laplace(None, "floored", "private", noise="floored"),
     "K-norm": (ob.m.then_knorm_parameters, {}, ob.KNormParameters(1.5), SIZE),
     "permute-and-flip": (ob.m.then_permute_and_flip, {}, ob.mechanisms.PermuteAndFlip(1.5), SIZE),
     "EHD": (then_hellinger, {}, *of_law(HELLINGER)),
@@ -146,12 +142,9 @@ def test_delta_is_used_and_never_exceeded(name, delta):
 def test_proven_accounting_uses_delta_by_the_proof_or_by_the_pure_bound():
     size = 500
     beta = ob.mechanisms.SmoothHellingerExponential(0.3, beta=0.05)
-    spent = (
-        posterior(size)
-        >> ob.m.then_smooth_hellinger_exponential(
-            APPROX, 0.3, beta=0.05, delta=1e-3, accounting="proven"
-        )
-    ).map(1)
+    of = {"beta": 0.05, "delta": 1e-3, "accounting": "proven"}
+    measurement = posterior(size) >> ob.m.then_smooth_hellinger_exponential(APPROX, 0.3, **of)
+    spent = measurement.map(1)
     loss = beta.proven_loss(1, size=size, prior=np.array(PRIOR), delta=1e-3)
     assert spent == (loss.epsilon, loss.delta)
     laplace = posterior() >> ob.m.then_mechanism(
@@ -292,17 +285,13 @@ def test_composition_with_opendp_s_laplace():
     counts = ob.t.make_categorical_counts(
         INPUT, dp.change_one_distance(), column="x", size=SIZE, nulls="a"
     )
-    both = dp.c.make_composition(
-        [
-            counts
-            >> ob.t.then_dirichlet_multinomial(prior=PRIOR)
-            >> ob.m.then_laplace_parameters(PURE, 4.0),
-            counts
-            >> ob.t.then_dirichlet_multinomial(prior=1.0)
-            >> ob.m.then_hellinger_exponential(PURE, 4.0),
-            counts >> ob.t.then_count_vector() >> dp.m.then_laplace(scale=8.0),
-        ]
-    )
+    mechanisms = ob.m.then_laplace_parameters, ob.m.then_hellinger_exponential
+    parts = [
+        counts >> ob.t.then_dirichlet_multinomial(prior=prior) >> then(PURE, 4.0)
+        for prior, then in zip((PRIOR, 1.0), mechanisms, strict=True)
+    ]
+    vector = counts >> ob.t.then_count_vector() >> dp.m.then_laplace(scale=8.0)
+    both = dp.c.make_composition([*parts, vector])
     exponential = ob.exact_loss(
         ob.mechanisms.HellingerExponential(4.0), size=SIZE, prior=np.ones(3)
     ).epsilon
@@ -566,17 +555,10 @@ def test_a_mechanism_by_value_needs_no_registration():
     assert measurement(DATA).loss.method == "trivial"
 
 
-@pytest.mark.parametrize(
-    "sample",
-    [
-        np.array([[-1, 3]]),
-        np.array([[1.5, 2.0]]),
-        np.array([[1, 2, 3]]),
-        np.array([1, 2]),
-        [[1, 2]],
-        None,
-    ],
-)
+NO_COUNTS = *map(np.array, ([[-1, 3]], [[1.5, 2.0]], [[1, 2, 3]], [1, 2])), [[1, 2]], None
+
+
+@pytest.mark.parametrize("sample", NO_COUNTS)
 def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
     @dataclass(frozen=True)
     class Careless(ob.LaplaceParameters):
@@ -621,12 +603,9 @@ def test_an_epsilon_with_delta_does_not_fall_by_the_tolerance_of_its_search(monk
 )
 def test_an_epsilon_with_delta_never_falls_with_the_distance(size, prior):
     """Also between distances whose δ is of other pairs, where a search begins elsewhere."""
-    counts = ob.t.make_categorical_counts(
-        dp.vector_domain(dp.atom_domain(T=bool), size=size),
-        dp.hamming_distance(),
-        categories=[True, False],
-        size=size,
-    )
+    domain = dp.vector_domain(dp.atom_domain(T=bool), size=size)
+    labels = {"categories": [True, False], "size": size}
+    counts = ob.t.make_categorical_counts(domain, dp.hamming_distance(), **labels)
     mechanism = HellingerExponential(scale=0.5)
     measurement = (
         counts

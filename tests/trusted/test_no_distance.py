@@ -1,6 +1,4 @@
-"""A privacy unit of no records, for which every scale is private enough, is refused wherever a
-scale would be found for it.
-"""
+"""A privacy unit of no records is refused wherever a scale would be found for it."""
 
 import opendp.prelude as dp
 import polars as pl
@@ -19,22 +17,21 @@ DATA = pl.LazyFrame(
 )
 BOOLEAN = {"column": "x", "nulls": False}
 NO_RECORDS = r"query: its privacy unit has no records \(d_in=0\), so nothing would be protected"
+
+
 #: Units, and the limits of a plan, by which a unit has no records.
+def of_bounds(*bounds):
+    return {"contributions": list(bounds)}, None, None
+
+
+NO_GROUPS = Bound(by=["g"], per_group=2, num_groups=0)
 NOTHING = {
     "contributions": ({"contributions": 0}, None, None),
     "changes": ({"changes": 0}, None, 10),
-    "a Bound on the whole": ({"contributions": [Bound(per_group=0)]}, None, None),
-    "no records per group": (
-        {"contributions": [Bound(by=["g"], per_group=0, num_groups=3)]},
-        None,
-        None,
-    ),
-    "no groups": ({"contributions": [Bound(by=["g"], per_group=2, num_groups=0)]}, None, None),
-    "one of several Bounds": (
-        {"contributions": [Bound(per_group=4), Bound(by=["g"], per_group=2, num_groups=0)]},
-        None,
-        None,
-    ),
+    "a Bound on the whole": of_bounds(Bound(per_group=0)),
+    "no records per group": of_bounds(Bound(by=["g"], per_group=0, num_groups=3)),
+    "no groups": of_bounds(NO_GROUPS),
+    "one of several Bounds": of_bounds(Bound(per_group=4), NO_GROUPS),
     "no identifiers": ({"contributions": 0, "identifier": "id"}, 2, None),
     "no identifiers changed": ({"changes": 0, "identifier": "id"}, 2, None),
     "no rows of an identifier": ({"contributions": 1, "identifier": "id"}, 0, None),
@@ -95,20 +92,17 @@ def test_the_refusal_is_where_queries_of_plugins_pass():
             ob.posterior(Counting(wrong), **BOOLEAN)
 
 
+ONES = [1.0, 1.0]
+OF_TEN = {"size": 10, "prior": ONES, "epsilon": 1.0}
+PRIVATE = {"size": None, "prior": ONES, "rho": 0.1}
 FOUND_FOR_A_DISTANCE = {
-    "calibrate": lambda d_in: ob.calibrate(
-        ob.LaplaceParameters(1.0), size=10, prior=[1.0, 1.0], epsilon=1.0, d_in=d_in
-    ),
-    "calibrate to rho": lambda d_in: ob.calibrate(
-        ob.GaussianParameters(1.0), size=None, prior=[1.0, 1.0], rho=0.1, d_in=d_in
-    ),
-    "plan": lambda d_in: ob.plan(size=10, prior=[1.0, 1.0], epsilon=1.0, d_in=d_in),
+    "calibrate": lambda d_in: ob.calibrate(ob.LaplaceParameters(1.0), d_in=d_in, **OF_TEN),
+    "calibrate to rho": lambda d_in: ob.calibrate(ob.GaussianParameters(1.0), d_in=d_in, **PRIVATE),
+    "plan": lambda d_in: ob.plan(d_in=d_in, **OF_TEN),
     "smallest_epsilon": lambda d_in: research.smallest_epsilon(
-        0.2, size=100, prior=[1.0, 1.0], d_in=d_in
+        0.2, size=100, prior=ONES, d_in=d_in
     ),
-    "smallest_size": lambda d_in: research.smallest_size(
-        0.2, epsilon=1.0, prior=[1.0, 1.0], d_in=d_in
-    ),
+    "smallest_size": lambda d_in: research.smallest_size(0.2, epsilon=1.0, prior=ONES, d_in=d_in),
 }
 
 

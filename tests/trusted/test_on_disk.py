@@ -133,13 +133,8 @@ def test_it_goes_with_the_interpreter(temporary):
         "import os, sys, tempfile, polars as pl, opendp_bayes as ob; tempfile.tempdir ="
         " sys.argv[1]; frame = ob.on_disk(pl.DataFrame({'x': [1]})); print(os.listdir(sys.argv[1]))"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", program, str(temporary)],
-        check=True,
-        timeout=600,
-        capture_output=True,
-        text=True,
-    )
+    command, output = [sys.executable, "-c", program, str(temporary)], {"capture_output": True}
+    process = subprocess.run(command, check=True, timeout=600, text=True, **output)
     assert "opendp-bayes-" in process.stdout
     assert not list(temporary.iterdir())
 
@@ -161,14 +156,9 @@ def test_a_context_on_it_counts_what_is_there():
             ("flag", [True, False], (1, 1, 1, 0)),
         ]:
             # At epsilon = 200 for one query the noise differs from 0 with probability below 1e-40.
-            released = ob.posterior(
-                context.query(),
-                column,
-                categories=categories,
-                nulls="none",
-                unknown="other",
-                size=3,
-            ).release()
+            rest = {"nulls": "none", "unknown": "other", "size": 3}
+            query = ob.posterior(context.query(), column, categories=categories, **rest)
+            released = query.release()
             assert released.counts == expected
 
 
@@ -219,13 +209,8 @@ LEAK = 10.0  # MiB a release of the in-memory route, less than one copy of the f
 
 
 def growth(route, first, last):
-    process = subprocess.run(
-        [sys.executable, "-c", MEMORY, route, str(first), str(last)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=True,
-    )
+    command = [sys.executable, "-c", MEMORY, route, str(first), str(last)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     return float(process.stdout.splitlines()[-1])
 
 

@@ -17,21 +17,13 @@ from tests.helpers.contexts import plain_context
 C = pl.col
 AGES, TOWNS = [0, 1, 2], ["x", "y"]
 TYPES = {"who": pl.Int64, "age": pl.Int64, "town": pl.String}
+OF_AGES = {"nulls": 0, "unknown": 2}
+OF_BOTH = {"nulls": {"age": 0, "town": "x"}, "unknown": {"age": 2, "town": "y"}}
+BY = {"categories": {"age": AGES, "town": TOWNS}}
 QUESTIONS: dict[str, Any] = {
-    "age": {"column": "age", "categories": AGES, "nulls": 0, "unknown": 2},
-    "by town": {
-        "column": "age",
-        "categories": {"age": AGES, "town": TOWNS},
-        "nulls": 0,
-        "unknown": 2,
-        "by": "town",
-    },
-    "table": {
-        "column": ["town", "age"],
-        "categories": {"age": AGES, "town": TOWNS},
-        "nulls": {"age": 0, "town": "x"},
-        "unknown": {"age": 2, "town": "y"},
-    },
+    "age": {"column": "age", "categories": AGES, **OF_AGES},
+    "by town": {"column": "age", **BY, **OF_AGES, "by": "town"},
+    "table": {"column": ["town", "age"], **BY, **OF_BOTH},
 }
 BOUND = dp.polars.Bound
 #: The units of a Context, each with a limit that makes them records.

@@ -1,7 +1,4 @@
-"""What OpenDP does not promise to keep is touched in one file, and is there in this version of it.
-
-After OpenDP is upgraded, the names of the tests that fail say what it changed.
-"""
+"""What OpenDP does not promise is touched in one file; the tests' names say what changed."""
 
 import ast
 from collections.abc import Callable
@@ -69,12 +66,9 @@ def test_what_is_touched_is_noticed() -> None:
 
 # --- What each was in the version that is accepted
 def context_of(**split: Any) -> dp.Context:
-    return plain_context(
-        pl.LazyFrame({"vote": ["yes", "no"], "age": [30, None]}),
-        {"contributions": 2},
-        parts=None,
-        **split or {"split_evenly_over": 2},
-    )
+    frame = pl.LazyFrame({"vote": ["yes", "no"], "age": [30, None]})
+    split = split or {"split_evenly_over": 2}
+    return plain_context(frame, {"contributions": 2}, parts=None, **split)
 
 
 @pytest.fixture
@@ -185,12 +179,8 @@ def test_an_error_says_that_a_queryable_is_answering() -> None:
 
     space = inner.query()
     measurement = measured(space, 8.0)
-    again = dp.m.make_user_measurement(
-        *internals.parts_of(internals.belongs_to(space)).chain,
-        dp.max_divergence(),
-        asks_again,
-        lambda d_in: 0.25,
-    )
+    chain, measure = internals.parts_of(internals.belongs_to(space)).chain, dp.max_divergence()
+    again = dp.m.make_user_measurement(*chain, measure, asks_again, lambda d_in: 0.25)
     assert internals.BUSY in error_of(lambda: inner.queryable(again))
 
 
@@ -198,13 +188,9 @@ def test_an_error_has_what_a_callback_raised() -> None:
     def fails(arg: Any) -> Any:
         raise RuntimeError("of our own")
 
-    measurement = dp.m.make_user_measurement(
-        dp.atom_domain(T=int),
-        dp.absolute_distance(T=int),
-        dp.max_divergence(),
-        fails,
-        lambda d_in: 0.0,
-    )
+    space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    pure = dp.max_divergence()
+    measurement = dp.m.make_user_measurement(*space, pure, fails, lambda d_in: 0.0)
     found = internals.RAISED_BY_CALLBACK.search(error_of(lambda: measurement(1)))
     assert found
     assert found[1] == "of our own"

@@ -16,18 +16,11 @@ from opendp_bayes.trusted.spaces import PosteriorSpace
 PRIOR = np.array([1.0, 0.5, 2.0])
 SPACE = PosteriorSpace(("a", "b", "c"), 6, tuple(PRIOR))
 LEAST = 1 / 4
-EXPONENTIAL = [
-    ob.mechanisms.HellingerExponential(0.5),
-    ob.mechanisms.HellingerExponential(2.0, "local"),
-    ob.mechanisms.SmoothHellingerExponential(2.0),
-    ob.mechanisms.PermuteAndFlip(0.5),
-]
-NOISE = [
-    ob.LaplaceParameters(1.0),
-    ob.LaplaceParameters(1.0, "floored"),
-    ob.KNormParameters(1.0),
-    ob.GaussianParameters(1.0),
-]
+OF_HELLINGER = ob.mechanisms.HellingerExponential
+EXPONENTIAL = [OF_HELLINGER(0.5), OF_HELLINGER(2.0, "local")]
+EXPONENTIAL += [ob.mechanisms.SmoothHellingerExponential(2.0), ob.mechanisms.PermuteAndFlip(0.5)]
+NOISE = [ob.LaplaceParameters(1.0), ob.LaplaceParameters(1.0, "floored")]
+NOISE += [ob.KNormParameters(1.0), ob.GaussianParameters(1.0)]
 
 
 class Clock:

@@ -1,6 +1,4 @@
-"""The gate from step to step: what earlier steps said is still known after others, of every column
-and on either side of an operator.
-"""
+"""The gate from step to step knows what earlier steps said of every column and operand."""
 
 from typing import Any
 
@@ -37,11 +35,14 @@ ONE_GROUP = of_persons(Bound(by=[], per_group=1), Bound(by=["s"], per_group=1, n
 STALE = "'s' was computed anew, and the Bounds of the privacy unit or of an earlier step"
 
 
+TWICE = C("i") * 2
+
+
 @pytest.mark.parametrize(
     "plan",
     [
-        lambda q: q.with_columns(s=C("i")).with_columns(i=C("i") * 2),
-        lambda q: q.with_columns(s=C("i"), i=C("i") * 2),
+        lambda q: q.with_columns(s=C("i")).with_columns(i=TWICE),
+        lambda q: q.with_columns(s=C("i"), i=TWICE),
         lambda q: q.with_columns(s=C("i")).filter(C("x") > 0),
         lambda q: q.with_columns(s=C("i")).select("p", "i", "s"),
     ],

@@ -13,20 +13,11 @@ CHANGE_ONE = dp.change_one_distance()
 
 
 def counting(categories=("a", "b", "c"), size=4, nulls=None):
-    frame = pl.LazyFrame(
-        {
-            "x": pl.Series(
-                [], dtype=pl.Enum([c for c in categories if c != nulls] if nulls else categories)
-            )
-        }
-    )
-    return ob.t.make_categorical_counts(
-        dp.domain_of(frame, infer=True),
-        SYMMETRIC if size is None else CHANGE_ONE,
-        column="x",
-        size=size,
-        nulls=nulls or categories[0],
-    )
+    labels = [label for label in categories if label != nulls]
+    frame = pl.LazyFrame(schema={"x": pl.Enum(labels)})
+    domain, metric = dp.domain_of(frame, infer=True), SYMMETRIC if size is None else CHANGE_ONE
+    asked = {"column": "x", "size": size, "nulls": nulls or categories[0]}
+    return ob.t.make_categorical_counts(domain, metric, **asked)
 
 
 def data(values, categories=("a", "b", "c")):

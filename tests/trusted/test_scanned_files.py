@@ -87,13 +87,9 @@ def test_memory_does_not_grow_with_the_number_of_files(tmp_path):
         os.link(tmp_path / "00.parquet", tmp_path / f"{at:02}.parquet")
 
     def peak(read, pattern):
-        done = subprocess.run(
-            [sys.executable, "-c", PEAK, read, tmp_path / pattern],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            env=os.environ | {"POLARS_MAX_THREADS": "2"},
-        )
+        command = [sys.executable, "-c", PEAK, read, tmp_path / pattern]
+        few = os.environ | {"POLARS_MAX_THREADS": "2"}
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=few)
         number, kilobytes = map(int, done.stdout.split())
         return number, kilobytes / 1024
 
@@ -123,10 +119,11 @@ def test_the_page_on_limits_names_the_types_that_opendp_refuses():
     assert refused == set(re.findall(r"`(\w+)`", named))
 
 
+OLD, OF_HIV = pl.col("absent") > 1, {"absent": ["a"], "HIV": ["b"]}
 ABSENT = {
     "a column": lambda query: ob.posterior(query, "absent", **VOTES),
-    "a column of a table": lambda query: ob.posterior(
-        query, ["absent", "HIV"], **{**VOTES, "categories": {"absent": ["a"], "HIV": ["b"]}}
+    "of a table": lambda query: ob.posterior(
+        query, ["absent", "HIV"], **{**VOTES, "categories": OF_HIV}
     ),
     "a group": lambda query: ob.posterior(
         query, "HIV", by="absent", **with_groups(VOTES, {"absent": ["a"]}, "HIV")
@@ -135,14 +132,10 @@ ABSENT = {
     "a question by group": lambda query: ob.survey(
         query, {"q": with_groups({"column": "HIV", "by": "absent", **VOTES}, {"absent": ["a"]})}
     ),
-    "a filter": lambda query: ob.posterior(query.filter(pl.col("absent") > 1), "HIV", **VOTES),
-    "an expression": lambda query: ob.posterior(
-        query.with_columns(x=pl.col("absent")), "HIV", **VOTES
-    ),
+    "a filter": lambda query: ob.posterior(query.filter(OLD), "HIV", **VOTES),
+    "used": lambda query: ob.posterior(query.with_columns(x=pl.col("absent")), "HIV", **VOTES),
     "a grouped filter": lambda query: ob.posterior(
-        query.filter(pl.col("absent") > 1).group_by("HIV"),
-        "1960",
-        **with_groups(VOTES, {"HIV": ["a"]}, "1960"),
+        query.filter(OLD).group_by("HIV"), "1960", **with_groups(VOTES, {"HIV": ["a"]}, "1960")
     ),
 }
 
@@ -159,15 +152,11 @@ def test_no_message_shows_the_names_of_columns_which_may_be_a_record(tmp_path, n
     assert "1960" not in str(caught.value)
 
 
+AGE = pl.col("age")
+
+
 @pytest.mark.parametrize(
-    "condition",
-    [
-        pl.col("age") > 5,
-        ~(pl.col("age") <= 5),
-        pl.col("age").is_nan(),
-        ~pl.col("age").is_finite(),
-        pl.col("age") != 1,
-    ],
+    "condition", [AGE > 5, ~(AGE <= 5), AGE.is_nan(), ~AGE.is_finite(), AGE != 1]
 )
 @pytest.mark.parametrize("where", ["query", "frame", "on_disk"])
 def test_one_record_does_not_bring_others_back(tmp_path, condition, where):
@@ -233,12 +222,8 @@ def test_files_that_cannot_be_read_together_are_refused_before_a_record_is_read(
     pl.DataFrame({"vote": ["no"]}).write_parquet(tmp_path / "b.parquet")
     assert opened(tmp_path)
     same = {"vote": ["no"], "age": [9]}
-    others = (
-        {"vote": ["no"]},
-        {**same, "x": [1]},
-        {"age": [9], "vote": ["no"]},
-        {**same, "age": ["9"]},
-    )
+    others = {"vote": ["no"]}, {**same, "x": [1]}, {"age": [9], "vote": ["no"]}
+    others += ({**same, "age": ["9"]},)
     for number, other in enumerate(others):
         (tmp_path / str(number)).mkdir()
         for name, columns in (("a", same), ("b", other)):

@@ -24,13 +24,8 @@ from tests.helpers.grouped import with_groups
 
 Bound = dp.polars.Bound
 TOWNS, SEXES = ["york", "bath", "wells"], ["m", "f"]
-FRAME = pl.DataFrame(
-    {
-        "town": ["york"] * 7 + ["bath"] * 5 + ["wells"] * 4 + ["?"] * 2 + [None] * 9,
-        "sex": ["m", "f", "f"] * 9,
-        "year": pl.Series([3, 1, 2] * 9, dtype=pl.Int64),
-    }
-)
+_TOWNS = ["york"] * 7 + ["bath"] * 5 + ["wells"] * 4 + ["?"] * 2 + [None] * 9
+FRAME = pl.DataFrame({"town": _TOWNS, "sex": ["m", "f", "f"] * 9, "year": [3, 1, 2] * 9})
 TOWN: dict[str, Any] = {"column": "town", "categories": TOWNS, "nulls": "york", "unknown": "wells"}
 SEX: dict[str, Any] = {"column": "sex", "categories": SEXES, "nulls": "f", "unknown": "f"}
 BY_SEX = with_groups(TOWN, {"sex": SEXES})
@@ -96,13 +91,9 @@ def test_an_enum_of_more_values_than_categories_needs_a_place_for_them() -> None
 
 @pytest.mark.parametrize("nullable", ["a", "b"])
 def test_whether_a_column_may_hold_nulls_is_asked_of_each(nullable: str) -> None:
-    domain = dp.lazyframe_domain(
-        [
-            dp.series_domain(name, dp.option_domain(atom) if name == nullable else atom)
-            for name in ("a", "b")
-            for atom in [dp.atom_domain(T=bool)]
-        ]
-    )
+    atom = dp.atom_domain(T=bool)
+    of = {name: dp.option_domain(atom) if name == nullable else atom for name in ("a", "b")}
+    domain = dp.lazyframe_domain([dp.series_domain(name, kind) for name, kind in of.items()])
     with pytest.raises(ValueError, match=f"nulls=None: column '{nullable}' may hold nulls"):
         ob.t.make_categorical_counts(domain, dp.symmetric_distance(), column=["a", "b"])
     made = ob.t.make_categorical_counts(
@@ -177,12 +168,8 @@ def test_questions_of_as_many_categories_are_each_counted() -> None:
     }
 
 
-TABLE = {
-    "column": ["sex", "town"],
-    "categories": {"sex": SEXES, "town": TOWNS},
-    "nulls": {"sex": "f", "town": "york"},
-    "unknown": {"sex": "f", "town": "wells"},
-}
+TABLE = {"column": ["sex", "town"], "categories": {"sex": SEXES, "town": TOWNS}}
+TABLE |= {"nulls": {"sex": "f", "town": "york"}, "unknown": {"sex": "f", "town": "wells"}}
 
 
 @pytest.mark.parametrize("policy", ["nulls", "unknown"])
@@ -201,12 +188,9 @@ def test_places_of_either_kind_that_differ_are_warned_of(policy: str, place: Any
 def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
     combinations = {("year", "sex"): [(3, "m"), (1, "f"), (2, "f")]}
     by = {"by": ["year", "sex"], **with_groups(TOWN, combinations)}
-    table = {
-        "column": ["year", "sex"],
-        "categories": {"sex": SEXES, "year": [3, 1, 2]},
-        "nulls": {"year": 3, "sex": "f"},
-        "unknown": {"year": 3, "sex": "f"},
-    }
+    rest = {"year": 3, "sex": "f"}
+    table = {"column": ["year", "sex"], "categories": {"sex": SEXES, "year": [3, 1, 2]}}
+    table |= {"nulls": rest, "unknown": rest}
     survey = ob.survey(query(), {"table": table, "town": {**TOWN, **by}}).release()
     assert survey.columns == (("year", "sex"), ("town",))
     assert survey["table"].axes == ("year", "sex")
@@ -271,10 +255,8 @@ def test_an_option_of_a_query_per_group_is_not_replaced(total: str) -> None:
 @pytest.mark.parametrize(
     "mechanism",
     [
-        ob.KNormParameters(1.0),
-        "knorm_parameters",
+        *("knorm_parameters", ob.KNormParameters(1.0), ob.LaplaceParameters(1.0)),
         ob.mechanisms.HellingerExponential(1.0),
-        ob.LaplaceParameters(1.0),
     ],
 )
 def test_noise_that_is_not_on_every_count_is_refused_per_group(mechanism: Any) -> None:

@@ -1,6 +1,4 @@
-"""Nothing that anybody holds changes what a measurement promises or draws: not a release, not the
-measurement, not the mechanism it was made of.
-"""
+"""Nothing that anybody holds changes what a measurement promises or draws."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -99,14 +97,9 @@ def other(value: Any) -> Any:
 
 def posterior() -> Transformation:
     frame = pl.LazyFrame({"x": [True] * COUNTS[0] + [False] * COUNTS[1]})
-    counts = ob.t.make_categorical_counts(
-        dp.domain_of(frame, infer=True),
-        dp.change_one_distance(),
-        column="x",
-        categories=[True, False],
-        nulls=True,
-        size=sum(COUNTS),
-    )
+    domain, metric = dp.domain_of(frame, infer=True), dp.change_one_distance()
+    labels = {"column": "x", "categories": [True, False], "nulls": True, "size": sum(COUNTS)}
+    counts = ob.t.make_categorical_counts(domain, metric, **labels)
     return counts >> ob.t.then_dirichlet_multinomial(prior=[1.0, 2.0])
 
 
@@ -218,13 +211,8 @@ def test_a_hand_made_release_of_cells_names_them_as_text() -> None:
         {"region": ["north"], "vote": ["a"]},
         schema={"region": pl.Enum(["north"]), "vote": pl.Enum(["a", "b"])},
     )
-    counts = ob.t.make_grouped_counts(
-        dp.domain_of(towns, infer=True),
-        dp.symmetric_distance(),
-        by="region",
-        column="vote",
-        nulls="a",
-    )
+    space = dp.domain_of(towns, infer=True), dp.symmetric_distance()
+    counts = ob.t.make_grouped_counts(*space, by="region", column="vote", nulls="a")
     cells = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
     release = (cells >> ob.m.then_laplace_parameters(dp.max_divergence(), 2.0))(towns)
     assert release.categories == (repr(Cell("north", "a")), repr(Cell("north", "b")))

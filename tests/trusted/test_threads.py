@@ -84,13 +84,9 @@ def test_what_opendp_is_asked_meanwhile_gets_a_message():
         leave.wait(600)
         return 0
 
-    counts = dp.t.make_user_transformation(
-        *whole.accountant.input_space,
-        dp.atom_domain(T="i64"),
-        dp.absolute_distance(T="i64"),
-        slow,
-        lambda d_in: d_in,
-    )
+    of = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
+    space = whole.accountant.input_space
+    counts = dp.t.make_user_transformation(*space, *of, slow, lambda d_in: d_in)
     thread = threading.Thread(target=whole, args=(counts >> dp.m.then_laplace(10.0),))
     thread.start()
     assert inside.wait(600)

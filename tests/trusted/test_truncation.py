@@ -1,6 +1,4 @@
-"""Rows of each identifier kept by a fixed rule: what a release says of it, that every question
-counts the same ones, whatever frame they come from, and which frames have no order to go by.
-"""
+"""Rows kept by a fixed rule: what is said, the same for every question, frames with an order."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -38,12 +36,8 @@ FEW = FRAME.head(200)
 #: Where the posterior is what is asked for.
 SOME = FRAME.filter(C("who") < 400)
 AGE: dict[str, Any] = {"column": "age", "categories": AGES, "nulls": 0, "unknown": 0}
-TABLE = {
-    "column": ["age", "group"],
-    "categories": {"age": AGES, "group": GROUPS},
-    "nulls": {"age": 0, "group": "a"},
-    "unknown": {"age": 0, "group": "a"},
-}
+TABLE = {"column": ["age", "group"], "categories": {"age": AGES, "group": GROUPS}}
+TABLE |= {"nulls": {"age": 0, "group": "a"}, "unknown": {"age": 0, "group": "a"}}
 LEVELS = {"four": {**AGE, "merge": FOURS}, "age": AGE, "table": TABLE}
 
 
@@ -346,10 +340,9 @@ def test_a_sort_without_order_lets_one_record_more_change_rows_of_others(stable,
 def test_steps_that_can_keep_the_order_and_do() -> None:
     data = FRAME.lazy()
     in_order = [
-        data.unique(maintain_order=True),
+        *(data.unique(maintain_order=True), data.select(pl.all().reverse())),
         data.group_by("who", maintain_order=True).agg(pl.len()),
         data.with_row_index().head(5).rename({"age": "years"}).cast({"who": pl.String}),
-        data.select(pl.all().reverse()),
         data.select(pl.all().sort_by("group", maintain_order=True)),
     ]
     for frame in in_order:
@@ -370,16 +363,10 @@ def test_a_context_of_a_frame_in_memory_has_one_posterior() -> None:
 @pytest.mark.parametrize("keep", ["first", "sample"])
 def test_overlapping_tables_have_one_posterior(keep: Any) -> None:
     sexes = FRAME.with_columns(sex=C("who") % 2 == 0).lazy()
-    asked = {
-        "table": {**TABLE, "mechanism": "laplace_parameters"},
-        "sexes": {
-            "column": ["group", "sex"],
-            "categories": {"group": GROUPS, "sex": [True, False]},
-            "nulls": {"group": "a", "sex": True},
-            "unknown": {"group": "a"},
-            "mechanism": "laplace_parameters",
-        },
-    }
+    of_both = {"categories": {"group": GROUPS, "sex": [True, False]}}
+    rest = {"nulls": {"group": "a", "sex": True}, "unknown": {"group": "a"}}
+    asked = {"table": TABLE, "sexes": {"column": ["group", "sex"], **of_both, **rest}}
+    asked = {name: {**of, "mechanism": "laplace_parameters"} for name, of in asked.items()}
     of = opened(sexes, 2, epsilon=20.0)
     query = ob.survey(of.query().truncate_per_group(2, keep=keep), asked, share="equal")
     survey = query.release()

@@ -1,6 +1,4 @@
-"""Tables and groups of several columns of which no two have as many labels, in no order of the
-alphabet: every record is in the cell that its own values say.
-"""
+"""Tables of columns with unequal numbers of labels: records are in the cells of their values."""
 
 from collections import Counter
 from itertools import product
@@ -51,14 +49,8 @@ def test_records_left_out_by_any_of_the_columns(columns, left_out):
     """The others count nulls and unknown values with their second category."""
     second = {name: LABELS[name][1] for name in columns}
     policy = {name: ob.DROP if at in left_out else second[name] for at, name in enumerate(columns)}
-    found = counts(
-        Question.of(
-            columns,
-            categories={name: LABELS[name] for name in columns},
-            nulls=policy,
-            unknown=policy,
-        )
-    )
+    labels = {name: LABELS[name] for name in columns}
+    found = counts(Question.of(columns, categories=labels, nulls=policy, unknown=policy))
     expected: Counter[Any] = Counter()
     for row in ROWS:
         cell = []
@@ -139,33 +131,19 @@ def test_columns_of_groups_and_labels_that_are_too_many_together_are_refused(mon
 def test_merged_cells_are_in_the_order_in_which_they_were_given() -> None:
     """And hold the cells of one table, each of three columns."""
     cells = list(product(SIZES, AGES, HOMES))
-    merge = {
-        "to the right": cells[14:],
-        "first": cells[5:14],
-        "a few": [*cells[3:5], cells[0]],
-        "between": cells[1:3],
-    }
+    merge = {"to the right": cells[14:], "first": cells[5:14]}
+    merge |= {"a few": [*cells[3:5], cells[0]], "between": cells[1:3]}
     columns = ["size", "age", "home"]
     policy = {"size": "small", "age": 20, "home": "a"}
-    found = counts(
-        Question.of(
-            columns,
-            categories={name: LABELS[name] for name in columns},
-            nulls=policy,
-            unknown=policy,
-            merge=merge,
-        )
-    )
+    labels = {name: LABELS[name] for name in columns}
+    rest = {"nulls": policy, "unknown": policy}
+    found = counts(Question.of(columns, categories=labels, merge=merge, **rest))
     label_of = {cell: label for label, part in merge.items() for cell in part}
-    expected = Counter(
-        label_of[
-            tuple(
-                value(row, name) if value(row, name) in LABELS[name] else policy[name]
-                for name in columns
-            )
-        ]
-        for row in ROWS
-    )
+
+    def label(row, name):
+        return value(row, name) if value(row, name) in LABELS[name] else policy[name]
+
+    expected = Counter(label_of[tuple(label(row, name) for name in columns)] for row in ROWS)
     assert list(found) == list(merge)
     assert found == dict(expected)
     assert len(set(found.values())) == len(merge)

@@ -1,6 +1,4 @@
-"""Counts in OpenDP's own spaces: distances against every neighbour, and chains to its
-measurements.
-"""
+"""Counts in OpenDP's own spaces: distances against every neighbour, and chains."""
 
 import math
 from fractions import Fraction
@@ -23,13 +21,11 @@ SCHEMA = {"x": AB, "y": pl.Boolean, "g": pl.Enum(["p", "q"])}
 DOMAIN = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
 POLICY = {"nulls": ob.DROP}
 #: What is counted, by add/remove; with a public size nulls need a category.
+SOME = {"cells": [("a", True), ("b", False)], "unknown": ("a", True)}
 COUNTED = {
     "one column": (ob.t.make_categorical_counts, {"column": "x"}),
     "a joint table": (ob.t.make_categorical_counts, {"column": ["x", "y"]}),
-    "some cells": (
-        ob.t.make_categorical_counts,
-        {"column": ["x", "y"], "cells": [("a", True), ("b", False)], "unknown": ("a", True)},
-    ),
+    "some cells": (ob.t.make_categorical_counts, {"column": ["x", "y"], **SOME}),
     "groups": (ob.t.make_grouped_counts, {"by": "g", "categories": {"g": ["p"]}, "column": "x"}),
 }
 NULLS = {"x": "a", "y": True}
