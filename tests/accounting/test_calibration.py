@@ -1,6 +1,4 @@
-"""Calibration: as private as asked, with the smallest scale, and with the smoothness that serves
-the stated guess.
-"""
+"""Calibration: as private as asked, by the smallest scale and the smoothness that serves."""
 
 import math
 from dataclasses import dataclass, replace
@@ -26,23 +24,12 @@ from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers.sweeps import some_of
 
 BETA_ONE = (1.0, 1.0)
-MECHANISMS: list[Any] = [
-    HellingerExponential(1.0),
-    HellingerExponential(1.0, sensitivity="local"),
-    SmoothHellingerExponential(1.0, gamma=0.3),
-    SmoothHellingerExponential(1.0, beta=0.1),
-    LaplaceParameters(1.0),
-    LaplaceParameters(1.0, noise="floored", total="bounded"),
-    KNormParameters(1.0),
-]
-TARGETS: list[dict[str, float]] = [
-    {"epsilon": 1.0},
-    {"rho": 0.1},
-    {"epsilon": 0.5, "delta": 1e-5},
-    {"delta": 0.1},
-    {"epsilon": 0.05},
-    {"epsilon": 1.0, "delta": 1e-9},
-]
+MECHANISMS: list[Any] = [HellingerExponential(1.0), HellingerExponential(1.0, sensitivity="local")]
+MECHANISMS += [SmoothHellingerExponential(1.0, **of) for of in ({"gamma": 0.3}, {"beta": 0.1})]
+MECHANISMS += [LaplaceParameters(1.0), LaplaceParameters(1.0, noise="floored", total="bounded")]
+MECHANISMS.append(KNormParameters(1.0))
+TARGETS: list[dict[str, float]] = [{"epsilon": 1.0}, {"epsilon": 0.5, "delta": 1e-5}]
+TARGETS += [{"rho": 0.1}, {"delta": 0.1}, {"epsilon": 0.05}, {"epsilon": 1.0, "delta": 1e-9}]
 
 
 def within(mechanism, size, prior, d_in, accounting, target):
@@ -96,15 +83,8 @@ def test_private_as_asked_and_no_more(mechanism: Any, target: dict[str, float]) 
             continue
         if isinstance(mechanism, (LaplaceParameters, KNormParameters)) and size not in (8, 12):
             continue  # noise does not depend on the size
-        found = calibrate(
-            mechanism,
-            size=size,
-            prior=prior,
-            accounting=accounting,
-            d_in=d_in,
-            tune=False,
-            **target,
-        )
+        of = {"size": size, "prior": prior, "accounting": accounting, "d_in": d_in}
+        found = calibrate(mechanism, tune=False, **of, **target)
         assert type(found) is type(mechanism)
         assert within(found, size, prior, d_in, accounting, target), (
             f"{found}, {accounting}, d_in = {d_in}"
@@ -120,17 +100,9 @@ def test_private_as_asked_and_no_more(mechanism: Any, target: dict[str, float]) 
 def test_a_proven_bound_with_a_delta_is_no_pure_one(beta: float, delta: float) -> None:
     """Where ε holds with δ alone no part of δ is left; it needs less noise than without."""
     template = SmoothHellingerExponential(1.0, beta=beta)
+    of = {"size": 10**5, "prior": BETA_ONE, "epsilon": 1.0, "accounting": "proven"}
     found, without = (
-        calibrate(
-            template,
-            size=10**5,
-            prior=BETA_ONE,
-            epsilon=1.0,
-            delta=allowed,
-            accounting="proven",
-            tune=False,
-        )
-        for allowed in (delta, None)
+        calibrate(template, delta=allowed, tune=False, **of) for allowed in (delta, None)
     )
     assert found.scale < 0.99 * without.scale, (found.scale, without.scale)
     assert within(found, 10**5, BETA_ONE, 1, "proven", {"epsilon": 1.0, "delta": delta})
@@ -177,13 +149,11 @@ def test_balanced_error_for_three_categories_and_eighty_records() -> None:
     assert mean_error(found, [27, 27, 26], prior) <= 0.23
 
 
-@pytest.mark.parametrize(
-    ("template", "name"),
-    [
-        (SmoothHellingerExponential(1.0), "gamma"),
-        (SmoothHellingerExponential(1.0, beta=1.0), "beta"),
-    ],
-)
+OF_SMOOTH = [(SmoothHellingerExponential(1.0), "gamma")]
+OF_SMOOTH.append((SmoothHellingerExponential(1.0, beta=1.0), "beta"))
+
+
+@pytest.mark.parametrize(("template", "name"), OF_SMOOTH)
 def test_the_smoothness_chosen_is_shown_and_serves_the_guess(template: Any, name: str) -> None:
     """None of a grid has a much smaller error at the guess; the other parameter stays."""
     size, prior, proportions = 60, (1.0, 1.0), (0.8, 0.2)
@@ -192,12 +162,9 @@ def test_the_smoothness_chosen_is_shown_and_serves_the_guess(template: Any, name
     assert getattr(found, name) != getattr(template, name)
     counts = counts_in_proportion(size, np.array(prior), proportions)
     assert counts.tolist() == [48, 12]
-    others = [
-        calibrate(
-            replace(template, **{name: value}), size=size, prior=prior, epsilon=1.0, tune=False
-        )
-        for value in np.geomspace(0.02, 1.9, 6).tolist()
-    ]
+    of = {"size": size, "prior": prior, "epsilon": 1.0, "tune": False}
+    values = np.geomspace(0.02, 1.9, 6).tolist()
+    others = [calibrate(replace(template, **{name: value}), **of) for value in values]
     errors = [mean_error(other, counts, prior) for other in others]
     assert mean_error(found, counts, prior) <= 1.01 * min(errors) < 0.9 * max(errors)
     untuned = calibrate(template, size=size, prior=prior, epsilon=1.0, tune=False)
@@ -261,17 +228,12 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
 
 
 def test_refuses_a_mechanism_without_a_bound() -> None:
+    of: Any = {"size": 10, "prior": BETA_ONE, "epsilon": 1.0, "accounting": "proven"}
     with pytest.raises(
         ValueError,
         match=r"^mechanism=HellingerExponential\(.* asked for at every scale; .*LaplaceParameters",
     ):
-        calibrate(
-            HellingerExponential(1.0, sensitivity="local"),
-            size=10,
-            prior=BETA_ONE,
-            epsilon=1.0,
-            accounting="proven",
-        )
+        calibrate(HellingerExponential(1.0, sensitivity="local"), **of)
 
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-3, 0.05])

@@ -23,15 +23,8 @@ from opendp_bayes.unlisted.thresholds import (
     OptimalThreshold,
 )
 
-DISTANCES = [
-    Distance.limited(4, 1),
-    Distance.limited(4, 2),
-    Distance.limited(5, 2),
-    Distance.limited(5, 3),
-    Distance.limited(6, 3),
-    Distance(6, 20, 4),
-    Distance.of(4),
-]
+LIMITS = (4, 1), (4, 2), (5, 2), (5, 3), (6, 3)
+DISTANCES = [*(Distance.limited(*of) for of in LIMITS), Distance(6, 20, 4), Distance.of(4)]
 
 
 def moves_within(distance: Distance) -> list[tuple[int, ...]]:

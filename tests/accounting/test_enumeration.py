@@ -1,6 +1,4 @@
-"""Pairs of data sets with any number of categories, up to the symmetries of the prior: each of them
-is there, and with the right laws.
-"""
+"""Pairs of data sets up to the symmetries of the prior: each is there, with its laws."""
 
 from itertools import permutations
 from typing import Any
@@ -21,13 +19,7 @@ from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
 
-PRIORS = [
-    (1.0, 1.0, 1.0),
-    (0.3, 2.0, 0.3),
-    (0.3, 2.0, 0.7),
-    (0.5, 0.5, 0.5, 0.5),
-    (0.5, 3.0, 3.0, 0.5),
-]
+PRIORS = [(1.0,) * 3, (0.3, 2.0, 0.3), (0.3, 2.0, 0.7), (0.5,) * 4, (0.5, 3.0, 3.0, 0.5)]
 
 
 def pairs_of(mechanism: Any, size: int, prior: tuple[float, ...], distance: int) -> EnumeratedPairs:

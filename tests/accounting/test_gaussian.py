@@ -1,6 +1,4 @@
-"""Gaussian noise: the pair that stands for all neighbours against all neighbours, a second
-accountant, and noise that is too small.
-"""
+"""The Gaussian pair against all neighbours, a second accountant, and too little noise."""
 
 import math
 from fractions import Fraction
@@ -114,12 +112,8 @@ def test_moving_one_count_dominates_moving_several(scale: float, parts: tuple[in
 
 def test_integrals_bound_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the scale is too large for sums: above them, and by little."""
-    for scale, distance, copies in (
-        (300.0, 1, 1),
-        (300.0, 60, 2),
-        (900.0, 500, 1),
-        (150.0, 900, 2),
-    ):
+    cases = (300.0, 1, 1), (300.0, 60, 2), (900.0, 500, 1), (150.0, 900, 2)
+    for scale, distance, copies in cases:
         for epsilon in (0.0, 0.01, 0.4, 2.0, 30.0):
             monkeypatch.setattr(gaussian_module, "_LARGEST_TABLE", 1e5)
             truth = GaussianPair(scale, distance, copies).delta(epsilon)

@@ -1,6 +1,4 @@
-"""Exact losses and profiles against their definitions in ball arithmetic, over all pairs of data
-sets: never below, and hardly above.
-"""
+"""Exact losses and profiles against ball arithmetic over all pairs: never below the truth."""
 
 import math
 from collections.abc import Iterator
@@ -67,18 +65,14 @@ def random_cases(seed: int, number: int, largest: dict[int, int]) -> Iterator[Ca
         scale = float(np.exp(rng.uniform(math.log(0.05), math.log(20))))
         gamma = float(10 ** rng.uniform(math.log10(0.02), math.log10(5)))
         beta = float(10 ** rng.uniform(-2.5, 0.3))
-        mechanism: Any = [
-            HellingerExponential(scale),
-            HellingerExponential(scale, sensitivity="local"),
-            SmoothHellingerExponential(scale, gamma=gamma),
-            SmoothHellingerExponential(scale, gamma=gamma),
-            SmoothHellingerExponential(scale, beta=beta),
-            LaplaceParameters(
-                max(scale, 0.2),
-                noise=str(rng.choice(["floored", "discrete"])),
-                total=str(rng.choice(["remainder", "bounded"])),
-            ),
-        ][rng.integers(6)]
+        choices = ["floored", "discrete"], ["remainder", "bounded"]
+        noise, total = (str(rng.choice(of)) for of in choices)
+        smooth = SmoothHellingerExponential(scale, gamma=gamma)
+        every: list[Any] = [HellingerExponential(scale)]
+        every += [HellingerExponential(scale, sensitivity="local"), smooth, smooth]
+        every += [SmoothHellingerExponential(scale, beta=beta)]
+        every.append(LaplaceParameters(max(scale, 0.2), noise=noise, total=total))
+        mechanism = every[rng.integers(6)]
         if isinstance(mechanism, LaplaceParameters):
             noised = k - (mechanism.total == "remainder")
             yield (
@@ -184,14 +178,12 @@ def test_knorm(k: int, scale: float, norm: int) -> None:
         assert float(truth) - 1e-12 <= profile(share / scale) <= float(truth) + ABOVE
     rho = exact_loss(KNormParameters(scale), size=200, prior=prior).rho
     orders = [1.001, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0]
-    truth = max(
-        sum(
-            (a**order * b ** (1 - order) for a, b in zip(p, q, strict=True)), start=oracles.arb(0)
-        ).log()
-        / order
-        / (order - 1)
-        for order in map(oracles.real, orders)
-    )
+
+    def divergence(order):
+        terms = (a**order * b ** (1 - order) for a, b in zip(p, q, strict=True))
+        return sum(terms, start=oracles.arb(0)).log() / order / (order - 1)
+
+    truth = max(map(divergence, map(oracles.real, orders)))
     assert float(truth) - 1e-12 <= rho <= 1.05 * float(truth)
 
 
@@ -252,14 +244,8 @@ def test_the_papers_constant_is_noticed() -> None:
     """`sqrt(1 - pi/4)` as the global sensitivity, where the true one is larger."""
     scale = 2 * math.sqrt(1 - math.pi / 4)
     assert exact_loss(HellingerExponential(scale), size=10, prior=(0.01, 0.01)).epsilon > 1.13
-    assert (
-        exact_loss(
-            HellingerExponential(2 * global_sensitivity(10, (0.01, 0.01))),
-            size=10,
-            prior=(0.01, 0.01),
-        ).epsilon
-        <= 1
-    )
+    widest = HellingerExponential(2 * global_sensitivity(10, (0.01, 0.01)))
+    assert exact_loss(widest, size=10, prior=(0.01, 0.01)).epsilon <= 1
 
 
 # Groups.
@@ -447,13 +433,8 @@ def test_pairs_are_compared_where_the_work_is_allowed(mechanism, prior, monkeypa
 
 def test_moves_of_k_norm_noise_are_followed_up_to_a_limit() -> None:
     prior = (1.0, 1.0, 1.0)
-    for scale, distance, followed in (
-        (1.0, 64, True),
-        (1.0, 65, False),
-        (1 / 40, 2, True),
-        (1 / 41, 2, False),
-        (1 / 41, 1, True),
-    ):
+    cases = (1.0, 64, True), (1.0, 65, False), (1 / 40, 2, True), (1 / 41, 2, False)
+    for scale, distance, followed in (*cases, (1 / 41, 1, True)):
         setting = Setting.of(KNormParameters(scale), 100, prior)
         found = pairs_of(setting, Distance.of(distance), 10**6)
         assert (found is not None) is followed
@@ -529,12 +510,8 @@ class Known:
     method: str = "exact"
 
     def blocks(self) -> Iterator[Block]:
-        yield Block(
-            np.array([[0, 1]]),
-            np.array([[1, 0]]),
-            np.array(self.log_p)[:, None],
-            np.array(self.log_q)[:, None],
-        )
+        logs = (np.array(of)[:, None] for of in (self.log_p, self.log_q))
+        yield Block(np.array([[0, 1]]), np.array([[1, 0]]), *logs)
 
 
 def spoiled(p: Any, q: Any, up: Any, error: float) -> Known:
@@ -650,13 +627,13 @@ def test_a_pair_is_passed_over_only_where_its_error_is_counted(fresh, monkeypatc
         pairs = Several((spread,), (), error)
         monkeypatch.setattr(module, "pairs_of", lambda *arguments, pairs=pairs: pairs)
         module._examine.cache_clear()
-        alone = [
-            min(
-                float(concentrated(block, error, np.nanmax(np.abs(block.log_ratio), axis=0))[0]),
-                (np.ptp(block.log_ratio) + 4 * error) ** 2 / 8,
-            )
-            for block in pairs.blocks()
-        ]
+
+        def bound(block):
+            widest = np.nanmax(np.abs(block.log_ratio), axis=0)
+            by_range = (np.ptp(block.log_ratio) + 4 * error) ** 2 / 8
+            return min(float(concentrated(block, error, widest)[0]), by_range)
+
+        alone = list(map(bound, pairs.blocks()))
         allowed = alone[2]
         found, _ = module._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, True)
         assert found.rho >= max(alone) * (1 - 1e-12)

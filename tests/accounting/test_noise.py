@@ -1,6 +1,4 @@
-"""Additive noise: the pair that stands for all neighbours against all neighbours, and Rényi
-divergences against a fine grid of orders.
-"""
+"""The pair of additive noise against all neighbours, and Rényi divergences on a fine grid."""
 
 import math
 from itertools import pairwise, product
@@ -33,12 +31,7 @@ FINE = np.concatenate([[1e-6, 1e-4], np.geomspace(1e-3, 300, 800)])
 
 def one_pair(log_p: Any, log_q: Any) -> Block:
     none = np.zeros((1, 0), dtype=np.int64)
-    return Block(
-        none,
-        none,
-        np.asarray(log_p, dtype=np.float64)[:, None],
-        np.asarray(log_q, dtype=np.float64)[:, None],
-    )
+    return Block(none, none, *(np.asarray(of, dtype=float)[:, None] for of in (log_p, log_q)))
 
 
 def independent(laws: Any) -> tuple[Any, Any]:
@@ -117,12 +110,8 @@ def test_laplace_noise_with_a_private_total(noise: Any, size: int | None) -> Non
         for counts in product(range(6), repeat=2)
     }
     for d_in in (1, 2, 3):
-        profile = privacy_profile(
-            LaplaceParameters(scale, noise=noise, total="private"),
-            size=size,
-            prior=[1.0, 1.0],
-            d_in=d_in,
-        )
+        mechanism = LaplaceParameters(scale, noise=noise, total="private")
+        profile = privacy_profile(mechanism, size=size, prior=[1.0, 1.0], d_in=d_in)
         for epsilon in EPSILONS:
             found = 0.0
             for first, second in product(laws, repeat=2):
@@ -140,15 +129,11 @@ def test_laplace_noise_with_a_private_total(noise: Any, size: int | None) -> Non
             assert found <= profile(epsilon)
 
 
+PARTS = [(1, 1), (2, 1), (1, 1, 1), (2, 2), (3, 1), (2, 1, 1), (1, 1, 1, 1)]
+
+
 @pytest.mark.parametrize(
-    ("noise", "scale", "parts"),
-    pairs_of(
-        product(
-            NOISES,
-            [0.3, 1.0, 5.0],
-            [(1, 1), (2, 1), (1, 1, 1), (2, 2), (3, 1), (2, 1, 1), (1, 1, 1, 1)],
-        )
-    ),
+    ("noise", "scale", "parts"), pairs_of(product(NOISES, [0.3, 1.0, 5.0], PARTS))
 )
 def test_moving_one_count_dominates_moving_several(noise, scale, parts):
     """A shared distance gives no larger δ at any ε, nor a larger Rényi divergence."""
@@ -232,17 +217,11 @@ def test_k_norm_noise_moved_by_several_records(k, scale, reach, distance):
         for own in (scale, 0.8 * scale):
             norm = np.abs(noise).sum(axis=1) / 2
             total = np.exp(-norm / own).sum()
-            found[own] = max(
-                float(
-                    np.maximum(
-                        np.exp(-norm / own)
-                        - math.exp(epsilon) * np.exp(-np.abs(noise - v).sum(axis=1) / 2 / own),
-                        0,
-                    ).sum()
-                    / total
-                )
-                for v in moves
-            )
+
+            p = np.exp(-norm / own)
+            near = (np.exp(-np.abs(noise - v).sum(axis=1) / 2 / own) for v in moves)
+            above = (np.maximum(p - math.exp(epsilon) * q, 0).sum() for q in near)
+            found[own] = max(float(one / total) for one in above)
         assert found[scale] <= profile(epsilon) + 1e-9
         assert found[scale] >= (0.999 if distance == 1 else 0.6) * profile(epsilon) - 1e-9
         if share < 0.9:
@@ -252,12 +231,12 @@ def test_k_norm_noise_moved_by_several_records(k, scale, reach, distance):
     orders = np.array([1.001, 1.5, 2.0, 4.0])
     norm = np.abs(noise).sum(axis=1) / 2 / scale
     log_total = logsumexp(-norm)
-    largest = max(
-        float(logsumexp(-a * norm + (a - 1) * other) - log_total) / (a - 1) / a
-        for v in moves
-        for other in [np.abs(noise - v).sum(axis=1) / 2 / scale]
-        for a in orders
-    )
+
+    def rho(v, a):
+        other = np.abs(noise - v).sum(axis=1) / 2 / scale
+        return float(logsumexp(-a * norm + (a - 1) * other) - log_total) / (a - 1) / a
+
+    largest = max(rho(v, a) for v in moves for a in orders)
     assert largest <= loss.rho * (1 + 1e-9)
 
 
@@ -319,17 +298,11 @@ def test_orders_between_those_evaluated_are_bounded() -> None:
     assert at_orders < truth <= float(concentrated(block, 0.0, np.array([8.0]))[0])
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        HellingerExponential(0.4),
-        HellingerExponential(2.0, sensitivity="local"),
-        SmoothHellingerExponential(1.0),
-        KNormParameters(0.6),
-        LaplaceParameters(0.6),
-    ],
-    ids=str,
-)
+BY_LAWS = [HellingerExponential(0.4), HellingerExponential(2.0, sensitivity="local")]
+BY_LAWS += [SmoothHellingerExponential(1.0), KNormParameters(0.6), LaplaceParameters(0.6)]
+
+
+@pytest.mark.parametrize("mechanism", BY_LAWS, ids=str)
 def test_the_concentrated_loss(mechanism: Any) -> None:
     """Over all pairs, a few per cent above the supremum and below what the range alone gives."""
     size, prior = 30, (1.0, 1.0)
@@ -363,12 +336,9 @@ def test_laplace_shift_is_within_its_error(moved: int, scale: float, noise: str)
     log_p, log_q = laplace_shift(moved, NOISES[noise](scale))
     rate = 1 / oracles.real(scale)
     half = -(1 + (-rate).exp()).log() if noise == "discrete" else -oracles.real(2).log()
-    for value, truth in (
-        (log_p[0], half),
-        (log_p[-1], half - rate * moved),
-        (log_q[0], half - rate * moved),
-        (log_q[-1], half),
-    ):
+    less = half - rate * moved
+    values = zip((log_p[0], log_p[-1], log_q[0], log_q[-1]), (half, less, less, half), strict=True)
+    for value, truth in values:
         assert abs(oracles.real(float(value)) - truth) <= oracles.real(
             noise_module.laplace_error(moved, scale)
         )

@@ -1,6 +1,4 @@
-"""The bound `1 + sqrt(1 + gamma^2)` on the range of `H / S - H' / S'`, and the facts on which its
-proof rests (`docs/research/proofs.md`, "EHDS").
-"""
+"""The bound `1 + sqrt(1 + gamma^2)` on ranges, and the facts of its proof (proofs.md, "EHDS")."""
 
 import math
 from itertools import product
@@ -82,13 +80,11 @@ def test_the_root_of_the_divergence_in_ball_arithmetic() -> None:
     for start in (1e-12, 0.01, 1.0, 1000.0):
         for step in (0.001, 1.0, 100.0):
             values = [oracles.real(start) + oracles.real(step) * i for i in range(3)]
-            near, far = (
-                (
-                    (values[0].lgamma() + values[i].lgamma()) / 2
-                    - ((values[0] + values[i]) / 2).lgamma()
-                ).sqrt()
-                for i in (1, 2)
-            )
+
+            def distance(a, b):
+                return ((a.lgamma() + b.lgamma()) / 2 - ((a + b) / 2).lgamma()).sqrt()
+
+            near, far = (distance(values[0], values[at]) for at in (1, 2))
             other = (
                 (values[1].lgamma() + values[2].lgamma()) / 2
                 - ((values[1] + values[2]) / 2).lgamma()

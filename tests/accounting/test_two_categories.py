@@ -1,6 +1,4 @@
-"""Windows and tables for two categories, against the distance in ball arithmetic, plain sums and
-the plain enumeration.
-"""
+"""Windows and tables of two categories against ball arithmetic and plain enumeration."""
 
 import math
 from collections.abc import Iterator
@@ -162,13 +160,8 @@ def test_window(size: int, prior: tuple[float, float]) -> None:
     reach = window(size, prior)
     if reach == size:
         return
-    starts = {
-        0,
-        1,
-        size - reach - 1,
-        (size - reach) // 2,
-        *np.random.default_rng(2).integers(0, size - reach, size=12).tolist(),
-    }
+    starts = {0, 1, size - reach - 1, (size - reach) // 2}
+    starts |= {*np.random.default_rng(2).integers(0, size - reach, size=12).tolist()}
     for t in starts:
         assert 1 - truth(size, prior, t, t + reach + 1) < 2.0**-57
     assert min(float(1 - truth(size, prior, t, t + reach // 2)) for t in starts) < 1e-3
@@ -275,14 +268,11 @@ def test_half_of_the_pairs_suffices_by_symmetry(mechanism: Any, size: int) -> No
         ends = [extremes(block) for block in blocks]
         epsilon = max(max(float(high.max()), -float(low.min())) for low, high in ends)
         spread = max(float((high - low).max()) for low, high in ends)
-        return [
-            epsilon,
-            spread,
-            *(
-                max(float(hockey_stick(block, share * epsilon).max()) for block in blocks)
-                for share in (0.0, 0.5)
-            ),
-        ]
+
+        def above(share):
+            return max(float(hockey_stick(block, share * epsilon).max()) for block in blocks)
+
+        return [epsilon, spread, above(0.0), above(0.5)]
 
     np.testing.assert_allclose(summary(half), summary(full), rtol=1e-9)
 

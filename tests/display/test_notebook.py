@@ -9,22 +9,12 @@ from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.releases import changed, guarantee
 
-RELEASE = Release(
-    drawn=(12, 3, 5),
-    categories=("<script>alert('a & b')</script>", True, 3),
-    prior=(1.0, 0.5, 2.0),
-    mechanism=LaplaceParameters(2.0),
-    guarantee=guarantee(20),
-)
+LABELS = "<script>alert('a & b')</script>", True, 3
+RELEASE = Release((12, 3, 5), LABELS, (1.0, 0.5, 2.0), LaplaceParameters(2.0), guarantee(20))
 
-GROUPED = GroupedRelease(
-    groups=("<north>", None),
-    drawn=((12, 3), (0, 5)),
-    categories=("a & b", 3),
-    prior=(1.0, 0.5),
-    mechanism=LaplaceParameters(2.0, total="private"),
-    guarantee=guarantee(None, PrivacyLoss(0.5, 0.125, 1.0)),
-)
+NOISE, LOSS = LaplaceParameters(2.0, total="private"), PrivacyLoss(0.5, 0.125, 1.0)
+OF_GROUPS = ("<north>", None), ((12, 3), (0, 5)), ("a & b", 3), (1.0, 0.5)
+GROUPED = GroupedRelease(*OF_GROUPS, NOISE, guarantee(None, LOSS))
 
 
 class Page(HTMLParser):
@@ -67,13 +57,8 @@ class Page(HTMLParser):
 
 def test_rows_have_what_the_posteriors_say() -> None:
     page = Page(RELEASE._repr_html_())
-    assert page.rows[0] == [
-        "Category",
-        "Released count",
-        "Mean",
-        "95\xa0% interval",
-        "Plug-in 95\xa0% (ignores noise)",
-    ]
+    heading = ["Category", "Released count", "Mean", "95\xa0% interval"]
+    assert page.rows[0] == [*heading, "Plug-in 95\xa0% (ignores noise)"]
     frame = RELEASE.to_frame(plug_in=True)
     for row, (label, *shown) in zip(frame.iter_rows(named=True), page.rows[1:], strict=True):
         assert label == row["category"]
@@ -149,13 +134,8 @@ def test_a_grouped_release_has_a_row_for_every_group_and_category() -> None:
 
 
 def test_posteriors_of_groups_that_take_long_together_are_not_waited_for() -> None:
-    many = changed(
-        GROUPED,
-        groups=tuple(range(200)),
-        drawn=((50,) * 20,) * 200,
-        categories=tuple(range(20)),
-        prior=(1.0,) * 20,
-    )
+    of = {"categories": tuple(range(20)), "prior": (1.0,) * 20}
+    many = changed(GROUPED, groups=tuple(range(200)), drawn=((50,) * 20,) * 200, **of)
     page = Page(many._repr_html_())
     assert page.rows[0] == ["Group", "Category", "Released count"]
     assert "takes long, and is not waited for here: print its sheet" in page.paragraph
@@ -164,23 +144,12 @@ def test_posteriors_of_groups_that_take_long_together_are_not_waited_for() -> No
 
 def test_a_plan_has_a_row_for_every_mechanism_that_can_be_used() -> None:
     mechanisms = [LaplaceParameters(1.0, total="private"), HellingerExponential(1.0)]
-    found = plan(
-        size=None,
-        guess_size=90,
-        prior=[1.0, 1.0],
-        epsilon=1.0,
-        mechanisms=mechanisms,
-        proportions=[0.3, 0.7],
-    )
+    of = {"size": None, "guess_size": 90, "prior": [1.0, 1.0], "epsilon": 1.0}
+    found = plan(mechanisms=mechanisms, proportions=[0.3, 0.7], **of)
     page = Page(found._repr_html_())
-    assert page.rows[0] == [
-        "Mechanism, best first",
-        "Scale",
-        "ε",
-        "ρ (zCDP)",
-        *(f"Error, {name}" for name in found.proportions),
-        "Width, balanced",
-    ]
+    errors = [f"Error, {name}" for name in found.proportions]
+    heading = ["Mechanism, best first", "Scale", "ε", "ρ (zCDP)"]
+    assert page.rows[0] == [*heading, *errors, "Width, balanced"]
     ((name, scale, epsilon, _, *errors, width),) = page.rows[1:]
     assert (name, scale, epsilon) == ("LaplaceParameters(discrete, private)", "1", "1")
     assert errors == [

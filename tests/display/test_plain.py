@@ -11,14 +11,9 @@ from opendp_bayes.results.release import GroupedRelease
 @pytest.fixture
 def groups():
     loss = ob.PrivacyLoss(epsilon=1.0, rho=0.5, range=2.0)
-    return GroupedRelease(
-        groups=("north", "south"),
-        drawn=((5, 1), (2, 4)),
-        categories=("yes", "no"),
-        prior=(1.0, 1.0),
-        mechanism=ob.LaplaceParameters(1.0, total="private"),
-        guarantee=ob.PrivacyGuarantee(size=None, d_in=1, loss=loss, measure="MaxDivergence"),
-    )
+    promise = ob.PrivacyGuarantee(None, 1, loss, "MaxDivergence")
+    of_groups = ("north", "south"), ((5, 1), (2, 4)), ("yes", "no"), (1.0, 1.0)
+    return GroupedRelease(*of_groups, ob.LaplaceParameters(1.0, total="private"), promise)
 
 
 def test_groups_of_a_release_and_questions_of_a_survey_are_named(groups):

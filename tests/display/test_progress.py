@@ -11,15 +11,9 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
-from tests.helpers.releases import changed, guarantee
+from tests.helpers.releases import changed, release
 
-PAIR = ob.Release(
-    (120, 80),
-    ("yes", "no"),
-    (1.0, 1.0),
-    ob.LaplaceParameters(10.0, total="private"),
-    guarantee(None),
-)
+PAIR = release((120, 80), ("yes", "no"), ob.LaplaceParameters(10.0, total="private"))
 LEARNED = changed(PAIR, learned_prior=True)
 
 
@@ -83,13 +77,8 @@ def test_a_survey_and_pooled_groups_say_so(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(PooledGroups, "draws", reached)
     monkeypatch.setattr("opendp_bayes.surveys.survey.posterior_of_tables", lambda *of, **named: 0)
     assert ob.Survey(("vote",), (PAIR,)).posterior == 0
-    table = changed(
-        PAIR,
-        drawn=(1,) * 4,
-        prior=(1.0,) * 4,
-        categories=(("a", 1), ("a", 2), ("b", 1), ("b", 2)),
-        axes=("x", "y"),
-    )
+    cells = {"categories": (("a", 1), ("a", 2), ("b", 1), ("b", 2)), "axes": ("x", "y")}
+    table = changed(PAIR, drawn=(1,) * 4, prior=(1.0,) * 4, **cells)
     with pytest.raises(InterruptedError):
         table.pooled("x")
     assert said == ["Computing the posterior of all tables", "Estimating the groups together"]

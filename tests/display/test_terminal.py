@@ -12,13 +12,9 @@ from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers.releases import changed, guarantee
 
-RELEASE = Release(
-    drawn=(7, 0, 3),
-    categories=("[red]yes", "no", 3),
-    prior=(1.0, 0.5, 1.0),
-    mechanism=LaplaceParameters(scale=2.0),
-    guarantee=guarantee(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0)),
-)
+LOSS = PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0)
+OF_THREE = ("[red]yes", "no", 3), (1.0, 0.5, 1.0), LaplaceParameters(scale=2.0)
+RELEASE = Release((7, 0, 3), *OF_THREE, guarantee(10, LOSS))
 
 
 def rendered(sheet: Sheet, width: int = 80) -> str:
@@ -35,13 +31,8 @@ def test_a_row_has_count_mean_and_both_intervals() -> None:
     lower, upper = RELEASE.posterior.interval(0.95)
     low, high = stats.beta(8, 4.5).interval(0.95)
     mean = RELEASE.posterior.mean()[0]
-    assert cells(row) == [
-        "[red]yes",
-        "7",
-        f"{mean:.3f}",
-        f"{lower[0]:.3f} to {upper[0]:.3f}",
-        f"{low:.3f} to {high:.3f}",
-    ]
+    intervals = [f"{a:.3f} to {b:.3f}" for a, b in ((lower[0], upper[0]), (low, high))]
+    assert cells(row) == ["[red]yes", "7", f"{mean:.3f}", *intervals]
     assert upper[0] - lower[0] > high - low
     assert any("(ignores noise)" in line for line in lines)
 

@@ -1,6 +1,4 @@
-"""Directed rounding never rounds to the unsafe side, and never further than one float; and parts of
-a budget are never more than the whole.
-"""
+"""Directed rounding errs by at most a float, to the safe side; parts never exceed a budget."""
 
 import math
 from fractions import Fraction

@@ -29,15 +29,10 @@ class Relation:
         raise TypeError(f"{at}: {VALUE}")
 
 
-ROWS: dict[str, Any] = {
-    "frame": pl.DataFrame({"a": [VALUE] * 3}),
-    "series": pl.Series("a", [VALUE] * 3),
-    "pandas": pl.DataFrame({"a": [VALUE] * 3}).to_pandas(),
-    "array": np.array([VALUE] * 3),
-    "records": [{"a": VALUE}] * 3,
-    "tuples": [(VALUE,)] * 3,
-    "relation": Relation(),
-}
+FRAME = pl.DataFrame({"a": [VALUE] * 3})
+ROWS: dict[str, Any] = {"frame": FRAME, "series": FRAME["a"], "pandas": FRAME.to_pandas()}
+ROWS |= {"array": np.array([VALUE] * 3), "records": [{"a": VALUE}] * 3}
+ROWS |= {"tuples": [(VALUE,)] * 3, "relation": Relation()}
 
 
 @pytest.mark.parametrize(
@@ -75,20 +70,17 @@ def test_of_many_names_the_first_are_listed() -> None:
     assert listed_names(range(22)).endswith("18, 19, and 2 more")
 
 
+LISTS = ROWS["records"], ROWS["tuples"], [1] * 1000, [*ROWS["array"]]
+
+
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
         (ROWS["frame"], "<polars.dataframe.frame.DataFrame>"),
         (ROWS["series"], "<polars.series.series.Series>"),
-        (ROWS["array"], "<numpy.ndarray>"),
-        (ROWS["records"], "<list>"),
-        (ROWS["tuples"], "<list>"),
-        ([1] * 1000, "<list>"),
-        ("x" * 1000, "<str>"),
-        ({"a": [1]}, "<dict>"),
-        (b"x", "<bytes>"),
-        (np.str_(VALUE), "<numpy.str_>"),
-        ([*ROWS["array"]], "<list>"),
+        *((ROWS["array"], "<numpy.ndarray>"), (np.str_(VALUE), "<numpy.str_>")),
+        *((of, "<list>") for of in LISTS),
+        *(("x" * 1000, "<str>"), ({"a": [1]}, "<dict>"), (b"x", "<bytes>")),
     ],
 )
 def test_others_are_shown_by_their_type(value: Any, shown: str) -> None:

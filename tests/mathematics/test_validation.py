@@ -106,11 +106,8 @@ def test_as_prior_refuses_types(prior: object) -> None:
 @pytest.mark.parametrize(
     ("prior", "k", "wanted"),
     [
-        ([1.0], None, "at least 2"),
-        ([], None, "at least 2"),
-        ([[1.0, 1.0]], None, "at least 2"),
-        ([1, 1, 1], 2, "2"),
-        ([1, 1], 3, "3"),
+        *((prior, None, "at least 2") for prior in ([1.0], [], [[1.0, 1.0]])),
+        *(([1, 1, 1], 2, "2"), ([1, 1], 3, "3")),
     ],
 )
 def test_as_prior_refuses_shapes(prior: object, k: int | None, wanted: str) -> None:
@@ -132,14 +129,7 @@ def test_as_prior_refuses_entries(entry: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "counts",
-    [
-        [1, 2],
-        (1, 2),
-        np.array([1, 2], dtype=np.uint8),
-        np.array([1.0, 2.0]),
-        np.array([1, 2], dtype=np.int32),
-    ],
+    "counts", [[1, 2], (1, 2), *(np.array([1, 2], dtype=of) for of in (np.uint8, float, np.int32))]
 )
 def test_as_counts(counts: object) -> None:
     result = as_counts(counts, 2)
@@ -149,12 +139,7 @@ def test_as_counts(counts: object) -> None:
 
 @pytest.mark.parametrize(
     ("counts", "k", "wanted"),
-    [
-        ([1], None, "at least 2"),
-        (3, None, "at least 2"),
-        ([[1, 2]], None, "at least 2"),
-        ([1, 2, 3], 2, "2"),
-    ],
+    [*((of, None, "at least 2") for of in ([1], 3, [[1, 2]])), ([1, 2, 3], 2, "2")],
 )
 def test_as_counts_refuses_shapes(counts: object, k: int | None, wanted: str) -> None:
     with pytest.raises(

@@ -24,6 +24,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 from tests.helpers import oracles
 from tests.helpers.releases import guarantee
+from tests.helpers.sweeps import slow
 
 
 def noise_law(scale: float) -> dict[int, float]:
@@ -81,11 +82,8 @@ def law_by_definition(counts: oracles.Counts, scale: float) -> oracles.Law:
 @pytest.mark.parametrize(
     ("counts", "scale"),
     [
-        ((0, 5), 0.7),
-        ((2, 1, 0), 0.4),
-        pytest.param((2, 1, 0), 0.9, marks=pytest.mark.slow),
-        pytest.param((3, 4), 1.5, marks=pytest.mark.slow),
-        pytest.param((1, 1, 2), 0.5, marks=pytest.mark.slow),
+        *(((0, 5), 0.7), ((2, 1, 0), 0.4)),
+        *slow([((2, 1, 0), 0.9), ((3, 4), 1.5), ((1, 1, 2), 0.5)]),
     ],
 )
 def test_law(counts: oracles.Counts, scale: float) -> None:
@@ -227,13 +225,9 @@ def test_error_under_rho_beside_k_norm_noise_at_the_bound_of_its_epsilon(k, rati
 
 def test_json() -> None:
     for total in (None, "private"):
-        made = Release(
-            (9, 4, -3),
-            ("a", "b", "c"),
-            (1.0,) * 3,
-            GaussianParameters(2.5, total),
-            guarantee(12, PrivacyLoss(math.inf, 0.5, math.inf)),
-        )
+        promise = guarantee(12, PrivacyLoss(math.inf, 0.5, math.inf))
+        noise = GaussianParameters(2.5, total)
+        made = Release((9, 4, -3), ("a", "b", "c"), (1.0,) * 3, noise, promise)
         assert Release.from_json(made.to_json()) == made
 
 

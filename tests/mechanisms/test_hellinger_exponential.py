@@ -64,16 +64,12 @@ def test_the_smallest_width_is_rounded_down(sensitivity, monkeypatch):
             )
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        HellingerExponential(0.7),
-        HellingerExponential(0.7, sensitivity="local"),
-        SmoothHellingerExponential(0.7, gamma=0.3),
-        SmoothHellingerExponential(0.7, beta=0.2),
-    ],
-    ids=str,
-)
+OF_SMOOTH = {"gamma": 0.3}, {"beta": 0.2}
+EVERY = [HellingerExponential(0.7), HellingerExponential(0.7, sensitivity="local")]
+EVERY += [SmoothHellingerExponential(0.7, **of) for of in OF_SMOOTH]
+
+
+@pytest.mark.parametrize("mechanism", EVERY, ids=str)
 def test_the_widths_of_some_data_sets_are_those_of_all(mechanism: Any) -> None:
     prior, sets = np.array([0.5, 1.0, 2.0]), candidates(6, 3)
     every = mechanism.widths(6, prior)

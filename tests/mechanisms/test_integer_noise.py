@@ -1,6 +1,4 @@
-"""The laws of integer noise: their formulas against each other, and what is drawn for simulations
-against the law.
-"""
+"""Laws of integer noise: formulas against each other, and simulated draws against the law."""
 
 import numpy as np
 import pytest

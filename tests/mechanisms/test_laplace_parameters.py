@@ -1,6 +1,4 @@
-"""Laplace noise on the counts: the law by summing Laplace cells, the published tables, the samples,
-the messages.
-"""
+"""Laplace noise: the law by its cells, the published tables, the samples, the messages."""
 
 import math
 from collections import Counter
@@ -154,13 +152,8 @@ def test_noise_is_independent_between_counts() -> None:
     samples = (
         LaplaceParameters(scale=2.0, total="private").sample([500, 500], 1.0, draws=20_000) - 500
     )
-    law = {
-        pair: (
-            oracles.discrete_laplace_cell(pair[0], 2.0)
-            * oracles.discrete_laplace_cell(pair[1], 2.0)
-        )
-        for pair in product(range(-60, 61), repeat=2)
-    }
+    cell = {at: oracles.discrete_laplace_cell(at, 2.0) for at in range(-60, 61)}
+    law = {(a, b): cell[a] * cell[b] for a, b in product(cell, repeat=2)}
     assert not oracles.rejects(Counter(map(tuple, samples.tolist())), law)
 
 

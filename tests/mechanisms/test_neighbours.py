@@ -22,13 +22,9 @@ def test_a_private_number_of_records_changes() -> None:
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
-        ((10, 100, 1), (10, 10, 1)),
-        ((10, 7, 10), (7, 7, 2)),
-        ((5, 100, 3), (5, 13, 3)),
+        *(((10, 100, 1), (10, 10, 1)), ((10, 7, 10), (7, 7, 2)), ((5, 100, 3), (5, 13, 3))),
         ((5, 100, 9), (5, 25, 5)),
-        ((5, 0, 9), (0, 0, 0)),
-        ((0, 9, 9), (0, 0, 0)),
-        ((5, 9, 0), (0, 0, 0)),
+        *((given, (0, 0, 0)) for given in ((5, 0, 9), (0, 9, 9), (5, 9, 0))),
     ],
 )
 def test_every_bound_is_lowered_to_what_the_others_imply(given: Any, wanted: Any) -> None:

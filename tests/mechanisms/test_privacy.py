@@ -32,24 +32,11 @@ from tests.helpers.sweeps import some_of
 SLACK = 1e-12
 
 BETA_ONE = (1.0, 1.0)
-SPACES: list[tuple[int, tuple[float, ...]]] = [
-    (1, BETA_ONE),
-    (2, BETA_ONE),
-    (12, BETA_ONE),
-    (12, (0.1, 0.1)),
-    (9, (3.0, 0.3)),
-    (1, (1.0, 1.0, 1.0)),
-    (6, (1.0, 1.0, 1.0)),
-    (5, (0.1, 2.0, 0.7)),
-    (4, (0.5, 0.5, 0.5, 0.5)),
-]
-LARGE_SPACES: list[tuple[int, tuple[float, ...]]] = [
-    (50, BETA_ONE),
-    (12, (1.0, 1.0, 1.0)),
-    (12, (0.01, 0.1, 1.0)),
-    (8, (1.0, 1.0, 1.0, 1.0)),
-    (7, (0.1, 3.0, 0.5, 1.0)),
-]
+Space = tuple[int, tuple[float, ...]]
+SPACES: list[Space] = [(1, BETA_ONE), (2, BETA_ONE), (12, BETA_ONE), (12, (0.1, 0.1))]
+SPACES += [(9, (3.0, 0.3)), (1, (1.0,) * 3), (6, (1.0,) * 3), (5, (0.1, 2.0, 0.7)), (4, (0.5,) * 4)]
+LARGE_SPACES: list[Space] = [(50, BETA_ONE), (12, (1.0,) * 3), (12, (0.01, 0.1, 1.0))]
+LARGE_SPACES += [(8, (1.0,) * 4), (7, (0.1, 3.0, 0.5, 1.0))]
 MECHANISMS: dict[str, Any] = {
     "EHD": HellingerExponential(1.0),
     "EHDS, γ = 1": SmoothHellingerExponential(1.0),
@@ -107,16 +94,11 @@ def test_exact_loss_never_exceeds_the_map_for_larger_spaces(name: str) -> None:
                 check(with_scale(MECHANISMS[name], scale), size, prior, d_in)
 
 
+OF_TOTALS = [name for name in MECHANISMS if "remainder" in name or "bounded" in name]
+
+
 @pytest.mark.parametrize(
-    ("d_in", "scale", "name"),
-    some_of(
-        product(
-            [1, 2, 3],
-            [0.4, 3.0],
-            [name for name in MECHANISMS if "remainder" in name or "bounded" in name],
-        ),
-        12,
-    ),
+    ("d_in", "scale", "name"), some_of(product([1, 2, 3], [0.4, 3.0], OF_TOTALS), 12)
 )
 def test_laplace_noise_attains_its_map(name: str, scale: float, d_in: int) -> None:
     """LSHist is `d_in / scale` for two categories, and twice that for more."""
@@ -136,23 +118,17 @@ def test_laplace_noise_with_a_private_total_attains_its_map() -> None:
     scale = 1.5
     mechanism = LaplaceParameters(scale, total="private")
     for cell in (oracles.discrete_laplace_cell, oracles.floored_laplace_cell):
-        log_p = {
-            count: np.log(
-                [sum(cell(v - count, scale) for v in range(-60, 1))]
-                + [cell(v - count, scale) for v in range(1, 40)]
-            )
-            for count in range(9)
-        }
+
+        def log_law(count, cell=cell):
+            below = sum(cell(v - count, scale) for v in range(-60, 1))
+            return np.log([below, *(cell(v - count, scale) for v in range(1, 40))])
+
+        log_p = {count: log_law(count) for count in range(9)}
         for d_in in (1, 2, 3):
             one = max(oracles.epsilon_between(log_p[c], log_p[c + d_in]) for c in range(6))
             spread = max(oracles.range_between(log_p[c], log_p[c + d_in]) for c in range(6))
-            rho = max(
-                max(
-                    oracles.rho_between(log_p[c], log_p[c + d_in]),
-                    oracles.rho_between(log_p[c + d_in], log_p[c]),
-                )
-                for c in range(6)
-            )
+            pairs = [(log_p[c], log_p[c + d_in]) for c in range(6)]
+            rho = max(oracles.rho_between(*of) for pair in pairs for of in (pair, pair[::-1]))
             added = mechanism.proven_loss(d_in, size=None, prior=np.ones(2))
             changed = mechanism.proven_loss(d_in, size=9, prior=np.ones(2))
             assert one == pytest.approx(added.epsilon, abs=1e-9)
@@ -212,12 +188,9 @@ def test_beta_with_delta(beta: float, delta: float) -> None:
                 assert loss.delta in (0, delta)
                 assert loss.epsilon <= pure.epsilon
                 _, log_p = oracles.log_laws(mechanism, size, prior)
-                found = oracles.over_pairs(
-                    log_p,
-                    oracles.distances(size, len(prior)),
-                    d_in,
-                    oracles.hockey_stick(loss.epsilon),
-                )
+                apart = oracles.distances(size, len(prior))
+                of = oracles.hockey_stick(loss.epsilon)
+                found = oracles.over_pairs(log_p, apart, d_in, of)
                 assert found <= loss.delta + 1e-15
 
 
@@ -323,16 +296,12 @@ def test_notices_the_floor_of_a_float_laplace() -> None:
         return int(steps * Fraction(math.exp(-t / scale)) / 2)
 
     def log_law(count: int) -> oracles.Floats:
-        tail = [
-            (
-                steps // 2 + (steps // 2 - at_least(count - v))
-                if v < count
-                else at_least(v - count)
-                if v > count
-                else steps // 2
-            )
-            for v in range(size + 2)
-        ]
+        def beyond(v):
+            if v == count:
+                return steps // 2
+            return steps - at_least(count - v) if v < count else at_least(v - count)
+
+        tail = [beyond(v) for v in range(size + 2)]
         tail[0], tail[-1] = steps, 0
         cells = np.array([high - low for high, low in pairwise(tail)], dtype=np.float64)
         with np.errstate(divide="ignore"):

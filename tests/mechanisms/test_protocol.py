@@ -78,16 +78,13 @@ def test_draws_are_kept_where_there_is_a_law() -> None:
     assert protocol.projected(Lawless(), released, 4) is released
 
 
+PRIVATE, REMAINDER = (ob.LaplaceParameters(1.0, total=of) for of in ("private", "remainder"))
+OTHERS = REMAINDER, ob.KNormParameters(1.0), ob.mechanisms.HellingerExponential(1.0), Lawless()
+
+
 @pytest.mark.parametrize(
     ("mechanism", "does"),
-    [
-        (ob.LaplaceParameters(1.0, total="private"), True),
-        (ob.LaplaceParameters(1.0, total="remainder"), False),
-        (ob.GaussianParameters(1.0), True),
-        (ob.KNormParameters(1.0), False),
-        (ob.mechanisms.HellingerExponential(1.0), False),
-        (Lawless(), False),
-    ],
+    [(PRIVATE, True), (ob.GaussianParameters(1.0), True), *((of, False) for of in OTHERS)],
 )
 def test_which_mechanisms_noise_every_count(mechanism: Any, does: bool) -> None:
     """Only of these can tables whose numbers of records are private be released at once."""

@@ -1,6 +1,4 @@
-"""Mechanisms by name: built-in ones, and those of installed packages, whose code runs only once it
-is named.
-"""
+"""Mechanisms by name: built in, and of packages whose code runs only once it is named."""
 
 import dataclasses
 import subprocess
@@ -133,12 +131,8 @@ def test_a_plugin_is_listed_without_being_loaded(install: Any) -> None:
 def test_a_plugin_is_loaded_once_when_named(install: Any) -> None:
     install("uniform", Uniform)
     assert isinstance(Uniform(1.0), Mechanism)
-    assert (
-        load_mechanism("uniform")
-        is load_mechanism("uniform")
-        is known_mechanism("uniform")
-        is Uniform
-    )
+    loaded = load_mechanism("uniform"), load_mechanism("uniform"), known_mechanism("uniform")
+    assert all(one is Uniform for one in loaded)
     assert Recorded.loaded == ["uniform"]
 
 
@@ -181,22 +175,14 @@ def test_refuses_a_name_of_two_packages(install: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("not_a_dataclass", NotADataclass),
-        ("another_name", Uniform),
-        ("no_law", NoLaw),
-        ("function", len),
-        ("module", dataclasses),
+        *(("not_a_dataclass", NotADataclass), ("another_name", Uniform), ("no_law", NoLaw)),
+        *(("function", len), ("module", dataclasses)),
     ],
 )
 def test_refuses_what_is_not_a_mechanism(install: Any, name: str, value: Any) -> None:
     install(name, value)
-    with pytest.raises(
-        TypeError,
-        match=(
-            rf"mechanism='{name}': package_0:{name} must be a dataclass with name = '{name}' and"
-            r" the methods check, log_pmf, "
-        ),
-    ):
+    said = rf"mechanism='{name}': package_0:{name} must be a dataclass with name = '{name}' and"
+    with pytest.raises(TypeError, match=said + " the methods check, log_pmf, "):
         load_mechanism(name)
     with pytest.raises(ValueError, match="is not built in"):
         known_mechanism(name)

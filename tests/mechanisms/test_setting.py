@@ -118,16 +118,9 @@ def test_a_query_asks_for_the_law_of_every_scale_that_it_tries_once(laws: list[A
 
 
 # --- Every mechanism that adds noise, with each of its options, beside the definition
-NOISY = [
-    *(
-        ob.LaplaceParameters(2.0, noise=noise, total=total)
-        for noise, total in product(
-            ("discrete", "floored"), ("remainder", "truncated", "bounded", "private")
-        )
-    ),
-    *(ob.GaussianParameters(2.0, total=total) for total in (None, "private")),
-    ob.KNormParameters(2.0),
-]
+_TOTALS = product(("discrete", "floored"), ("remainder", "truncated", "bounded", "private"))
+NOISY = [ob.LaplaceParameters(2.0, *how) for how in _TOTALS]
+NOISY += [*(ob.GaussianParameters(2.0, of) for of in (None, "private")), ob.KNormParameters(2.0)]
 
 
 def moves(k: int, size: int | None) -> list[Any]:

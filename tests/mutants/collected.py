@@ -1,6 +1,4 @@
-"""Mistakes in functions that are imported already: tests are collected once, and each mistake is
-made in a process that is forked from there, which costs no more than the test that notices it.
-"""
+"""Mistakes in functions imported already, each in a process forked after one collection."""
 
 import gc
 import os

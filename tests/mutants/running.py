@@ -1,6 +1,4 @@
-"""Run tests in a copy of the project, each time in a process that is forked from this one, which
-has imported what takes longest to import and is not mutated.
-"""
+"""Run tests in a copy of the project, in processes forked after the slow imports."""
 
 import compileall
 import importlib

@@ -1,6 +1,4 @@
-"""Plans: expected errors against sums and draws made otherwise, and the recommendation over many
-settings.
-"""
+"""Plans: expected errors against sums and draws made otherwise, and recommendations."""
 
 import copy
 import json
@@ -155,27 +153,20 @@ def test_every_figure_of_a_plan_is_within_one_percent_of_simulation(setting):
         )
         expected = np.array([error.hellinger, error.total_variation, error.interval_width])
         mean, deviation = simulated.mean(axis=0), simulated.std(axis=0, ddof=1) / math.sqrt(batches)
-        assert np.all(np.abs(expected - mean) < 0.01 * mean + 4 * deviation), (
-            row.mechanism,
-            name,
-            expected / mean - 1,
-            deviation / mean,
-        )
+        away = np.abs(expected - mean)
+        told = (row.mechanism, name, expected / mean - 1, deviation / mean)
+        assert np.all(away < 0.01 * mean + 4 * deviation), told
 
 
 def test_the_settings_that_are_simulated_list_every_mechanism() -> None:
-    listed = {
-        (
-            type(mechanism),
-            getattr(mechanism, "noise", None),
-            getattr(mechanism, "total", None),
-            getattr(mechanism, "sensitivity", None),
-        )
-        for setting in SIMULATED
-        for mechanism in default_mechanisms(
-            setting["size"], len(setting["prior"]), pure="epsilon" in setting
-        )
-    }
+    def kind_of(mechanism):
+        options = (getattr(mechanism, of, None) for of in ("noise", "total", "sensitivity"))
+        return type(mechanism), *options
+
+    every = (
+        default_mechanisms(of["size"], len(of["prior"]), pure="epsilon" in of) for of in SIMULATED
+    )
+    listed = {kind_of(mechanism) for mechanisms in every for mechanism in mechanisms}
     assert len(listed) == 2 * 3 + 6
 
 
@@ -344,12 +335,8 @@ def test_auto_passes_over_what_is_refused() -> None:
 
 # --- the plan
 def test_a_plan_is_best_first_and_says_what_it_costs() -> None:
-    found = plan(
-        size=60,
-        prior=[1.0, 2.0, 1.0],
-        epsilon=1.0,
-        mechanisms=[LaplaceParameters(1.0), KNormParameters(7.0), HellingerExponential(1.0)],
-    )
+    three = [LaplaceParameters(1.0), KNormParameters(7.0), HellingerExponential(1.0)]
+    found = plan(size=60, prior=[1.0, 2.0, 1.0], epsilon=1.0, mechanisms=three)
     assert [row.score for row in found.rows] == sorted(row.score for row in found.rows)
     assert found.recommended == KNormParameters(1.0)
     for row in found.rows:
@@ -388,12 +375,8 @@ def test_a_plan_states_the_losses_at_its_distance(d_in: int) -> None:
 
 
 def test_of_mechanisms_that_are_as_good_the_simplest_is_recommended() -> None:
-    found = plan(
-        size=50,
-        prior=[1.0, 1.0],
-        rho=0.5,
-        mechanisms=[KNormParameters(1.0), LaplaceParameters(1.0)],
-    )
+    two = [KNormParameters(1.0), LaplaceParameters(1.0)]
+    found = plan(size=50, prior=[1.0, 1.0], rho=0.5, mechanisms=two)
     assert isinstance(found.recommended, KNormParameters), (
         "the first of two that are the same noise"
     )
@@ -433,23 +416,15 @@ def test_a_private_number_of_records_is_guessed_and_leaves_laplace_noise() -> No
     found = plan(guess_size=300, prior=[1.0, 1.0], epsilon=0.5, d_in=2)
     assert found.recommended == LaplaceParameters(4.0, total="private")
     refused = [row for row in found.rows if row.refused is not None]
-    assert {type(row.mechanism) for row in refused} == {
-        KNormParameters,
-        HellingerExponential,
-        SmoothHellingerExponential,
-        PermuteAndFlip,
-    }
+    others = {HellingerExponential, SmoothHellingerExponential, PermuteAndFlip}
+    assert {type(row.mechanism) for row in refused} == {KNormParameters, *others}
     assert all(row.loss is None and row.score == math.inf and not row.errors for row in refused)
     assert "guess_size=300" in repr(found)
 
 
 def test_mechanisms_without_an_error_are_equal() -> None:
-    found = plan(
-        size=9,
-        prior=[1.0, 1.0],
-        epsilon=1e300,
-        mechanisms=[LaplaceParameters(1.0), KNormParameters(1.0)],
-    )
+    two = [LaplaceParameters(1.0), KNormParameters(1.0)]
+    found = plan(size=9, prior=[1.0, 1.0], epsilon=1e300, mechanisms=two)
     assert found.rows[0].score == 0
     assert found.reason.endswith(
         "KNormParameters(scale=9.09495e-13) is within 1 % of it (0) and no simpler."
@@ -463,14 +438,9 @@ def test_a_single_mechanism_needs_no_comparison() -> None:
 
 
 def test_a_frame_and_a_document_hold_every_row() -> None:
-    found = plan(
-        size=None,
-        guess_size=50,
-        prior=[1.0, 1.0],
-        epsilon=1.0,
-        delta=1e-6,
-        mechanisms=[LaplaceParameters(1.0, total="private"), KNormParameters(1.0)],
-    )
+    two = [LaplaceParameters(1.0, total="private"), KNormParameters(1.0)]
+    of = {"size": None, "guess_size": 50, "prior": [1.0, 1.0]}
+    found = plan(epsilon=1.0, delta=1e-6, mechanisms=two, **of)
     frame = found.to_frame()
     assert frame.height == 4
     assert frame["proportions"].to_list() == ["balanced", "skewed", "edge", None]

@@ -1,6 +1,4 @@
-"""Documents in which one entry is wrong that is not the first, and releases that differ in one
-field alone: every one is looked at.
-"""
+"""Documents with one wrong entry that is not the first, and releases that differ in a field."""
 
 import json
 import math
@@ -24,34 +22,14 @@ NOISE = ob.LaplaceParameters(4.0, total="private")
 TWICE = ob.PrivacyLoss(epsilon=0.75, rho=0.28125, range=1.5)
 CELLS = (("x", "p"), ("y", "p"), ("x", "q"), ("y", "q"), ("x", "r"), ("y", "r"))
 #: A joint table whose posterior learns its prior; ε is 3 / 4 for three records.
-TABLE = ob.Release(
-    drawn=(9, -1, 5, 3, 0, 2),
-    categories=CELLS,
-    prior=(1.0,) * 6,
-    mechanism=NOISE,
-    guarantee=PrivacyGuarantee(None, 3, TWICE, "MaxDivergence"),
-    axes=("w", "v"),
-    learned_prior=True,
-    ordered=("v",),
-)
-MERGED = ob.Release(
-    drawn=(9, -1, 5),
-    categories=("late", "early", "between"),
-    prior=(1.0, 2.0, 3.0),
-    mechanism=NOISE,
-    guarantee=PrivacyGuarantee(None, 3, TWICE, "MaxDivergence"),
-    parts=(("d",), ("a", "b"), ("c",)),
-)
+PROMISED = PrivacyGuarantee(None, 3, TWICE, "MaxDivergence")
+OF_ORDER = {"axes": ("w", "v"), "learned_prior": True, "ordered": ("v",)}
+TABLE = ob.Release((9, -1, 5, 3, 0, 2), CELLS, (1.0,) * 6, NOISE, PROMISED, **OF_ORDER)
+OF_THREE = ("late", "early", "between"), (1.0, 2.0, 3.0), NOISE, PROMISED
+MERGED = ob.Release((9, -1, 5), *OF_THREE, parts=(("d",), ("a", "b"), ("c",)))
 #: Of groups that two columns make.
-OF_TWO = GroupedRelease(
-    (("x", 1), ("y", 2)),
-    ((1, 2), (3, 4)),
-    ("a", "b"),
-    (1.0, 1.0),
-    NOISE,
-    TABLE.guarantee,
-    grouped_by=("g", "h"),
-)
+OF_PAIRS = (("x", 1), ("y", 2)), ((1, 2), (3, 4)), ("a", "b"), (1.0, 1.0)
+OF_TWO = GroupedRelease(*OF_PAIRS, NOISE, TABLE.guarantee, grouped_by=("g", "h"))
 
 
 def edited(release: Any, path: str, value: Any) -> str:
@@ -138,21 +116,11 @@ def test_labels_may_be_any_of_the_table_s_and_a_draw_any_integer_of_the_machine(
 
 # --- groups
 LOSS = ob.PrivacyLoss(epsilon=0.25, rho=0.03125, range=0.5)
-GROUPS = GroupedRelease(
-    groups=("n", "m", "s"),
-    drawn=((3, 1), (0, -4), (7, 20)),
-    categories=("yes", "no"),
-    prior=(1.0, 2.0),
-    mechanism=NOISE,
-    guarantee=PrivacyGuarantee(None, 1, LOSS, "MaxDivergence"),
-)
-PUBLIC = replace(
-    GROUPS,
-    drawn=((3, 1), (0, 4), (2, 7)),
-    mechanism=ob.mechanisms.HellingerExponential(1.0),
-    guarantee=PrivacyGuarantee(20, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence"),
-    rest=3,
-)
+OF_GROUPS = ("n", "m", "s"), ((3, 1), (0, -4), (7, 20)), ("yes", "no"), (1.0, 2.0)
+GROUPS = GroupedRelease(*OF_GROUPS, NOISE, PrivacyGuarantee(None, 1, LOSS, "MaxDivergence"))
+OF_TWENTY = PrivacyGuarantee(20, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence")
+EXPONENTIAL = {"mechanism": ob.mechanisms.HellingerExponential(1.0), "guarantee": OF_TWENTY}
+PUBLIC = replace(GROUPS, drawn=((3, 1), (0, 4), (2, 7)), rest=3, **EXPONENTIAL)
 
 
 @pytest.mark.parametrize(

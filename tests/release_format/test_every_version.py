@@ -1,7 +1,4 @@
-"""Documents that each version of the package wrote are read by this one, and say what they said.
-
-A version's folder is written once, by `python -m tests.helpers.documents`, and never changed.
-"""
+"""What each version wrote (`python -m tests.helpers.documents`, once) is read and says the same."""
 
 import ast
 import copy
@@ -198,14 +195,8 @@ def test_every_field_has_a_value_in_a_file() -> None:
 def test_what_is_said_otherwise_is_noticed() -> None:
     then = {"drawn": [1, 2], "estimates": [[0.25, 0.75]], "delta": 1e-7, "kept": None}
     assert agree({**then, "estimates": [[0.26, 0.74]], "new": 1}, then)
-    for change in (
-        {"drawn": [1, 3]},
-        {"drawn": [1]},
-        {"drawn": [True, 2]},
-        {"estimates": [[0.28, 0.72]]},
-        {"delta": 1.1e-7},
-        {"kept": ""},
-    ):
+    changes = {"drawn": [1, 3]}, {"drawn": [1]}, {"drawn": [True, 2]}, {"kept": ""}
+    for change in (*changes, {"estimates": [[0.28, 0.72]]}, {"delta": 1.1e-7}):
         assert not agree({**then, **change}, then), change
     assert not agree({}, then)
     assert same_shape(shape({"a": 1, "b": [2]}), shape({"a": 2.0, "b": [1]}))

@@ -6,6 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum, IntEnum
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
@@ -41,15 +42,8 @@ class Whole(IntEnum):
 
 #: Everything that Python could take for another of these.
 DIFFERENT = [
-    *(1, True, 1.0, Decimal(1), "1", "yes", None, date(2020, 1, 1)),
-    *(
-        datetime(2020, 1, 1),
-        ("yes", 1),
-        ("yes", True),
-        ("yes",),
-        (("yes", 1), 2),
-        (("yes", True), 2),
-    ),
+    *(1, True, 1.0, Decimal(1), "1", "yes", None, date(2020, 1, 1), datetime(2020, 1, 1)),
+    *(("yes", 1), ("yes", True), ("yes",), (("yes", 1), 2), (("yes", True), 2)),
 ]
 NUMBERS = [(True, np.bool_(True)), (1, np.int64(1)), ("yes", np.str_("yes"))]
 NUMBERS += [("yes", Answer.YES), (1, Whole.ONE)]
@@ -57,15 +51,8 @@ CELLS = ((1, "yes"), (1, "no"), (True, "yes"), (True, "no"))
 TABLE = ob.Release(
     (40, 10, 3, 7), CELLS, (1.0,) * 4, ob.KNormParameters(0.01), guarantee(60), ("region", "vote")
 )
-GROUPED = GroupedRelease(
-    groups=(1, 2),
-    drawn=((30, 1), (2, 20)),
-    categories=("yes", "no"),
-    prior=(1.0, 1.0),
-    mechanism=ob.KNormParameters(2.0),
-    guarantee=guarantee(60),
-    rest=7,
-)
+OF_GROUPS: Any = ((1, 2), ((30, 1), (2, 20)), ("yes", "no"), (1.0, 1.0))
+GROUPED = GroupedRelease(*OF_GROUPS, ob.KNormParameters(2.0), guarantee(60), rest=7)
 
 
 # --- the rule
@@ -105,13 +92,8 @@ def test_a_mapping_by_label_says_which_there_are():
 
 def test_labels_that_read_alike():
     known = ["Clinton", "Café", 1, ("North", "yes")]
-    for label, meant in {
-        "clinton": "Clinton",
-        " Clinton ": "Clinton",
-        "CAFE\u0301": "Café",
-        "1": 1,
-        ("north ", "YES"): ("North", "yes"),
-    }.items():
+    spelled = {"clinton": "Clinton", " Clinton ": "Clinton", "CAFE\u0301": "Café", "1": 1}
+    for label, meant in (spelled | {("north ", "YES"): ("North", "yes")}).items():
         assert look_alike(label, known) == meant
     for label in ("Clinton", "Clintons", 1, True, "", ("yes", "north")):
         assert look_alike(label, known) is None
@@ -136,26 +118,16 @@ def test_a_spare_name_reads_like_no_label():
 def test_a_cell_elsewhere_of_another_type_is_another_cell():
     """It counted `(True, True)`, the cell for all others, as `(1, True)`."""
     frame = pl.LazyFrame({"a": [0, 0, 1, 1, 1], "b": [True, False, True, True, False]})
-    found = counts_of(
-        frame,
-        column=["a", "b"],
-        categories={"a": [0, 1]},
-        nulls={"a": 0, "b": True},
-        unknown={"a": 0, ("a", "b"): (True, True)},
-        cells=[(1, True), (0, True)],
-    )
+    of = {"column": ["a", "b"], "categories": {"a": [0, 1]}, "nulls": {"a": 0, "b": True}}
+    unknown = {"a": 0, ("a", "b"): (True, True)}
+    found = counts_of(frame, unknown=unknown, cells=[(1, True), (0, True)], **of)
     assert found == {identity((1, True)): 2, identity((0, True)): 1, identity((True, True)): 2}
 
 
 def test_a_bucket_of_another_type_has_cells_of_its_own():
     frame = pl.LazyFrame({"a": [1, 2, None, None], "b": [True, False, True, True]})
-    found = counts_of(
-        frame,
-        column=["a", "b"],
-        categories={"a": [1, 2]},
-        nulls={"a": True, "b": True},
-        unknown={"a": 2},
-    )
+    of = {"column": ["a", "b"], "categories": {"a": [1, 2]}, "unknown": {"a": 2}}
+    found = counts_of(frame, nulls={"a": True, "b": True}, **of)
     wanted = [1, 0, 0, 1, 2, 0]
     cells = product([1, 2, True], [True, False])
     assert found == dict(zip(map(identity, cells), wanted, strict=True))
@@ -278,22 +250,21 @@ def test_releases_of_labels_of_other_types_are_not_read_together():
 ONE, OTHER = ((0, 1), (False, True))
 NUMBERED = ob.Release((40, 20), ONE, (1.0, 1.0), ob.KNormParameters(0.01), guarantee(60))
 #: Releases that differ by the types of labels alone.
+NUMBERED_2, GROUPED_2 = replace(NUMBERED, categories=OTHER), replace(GROUPED, groups=(True, 2))
+GROUPED_1, GROUPED_3 = (replace(GROUPED, categories=of) for of in (ONE, OTHER))
 BY_TYPE = {
-    "categories": (NUMBERED, replace(NUMBERED, categories=OTHER)),
+    "categories": (NUMBERED, NUMBERED_2),
     "one category": (NUMBERED, replace(NUMBERED, categories=(0, True))),
     "cells": (TABLE, replace(TABLE, categories=CELLS[2:] + CELLS[:2])),
-    "groups": (GROUPED, replace(GROUPED, groups=(True, 2))),
-    "categories of groups": (replace(GROUPED, categories=ONE), replace(GROUPED, categories=OTHER)),
+    "groups": (GROUPED, GROUPED_2),
+    "categories of groups": (GROUPED_1, GROUPED_3),
     **{
         name: tuple(replace(NUMBERED, **{name: (of[0],)}) for of in (ONE, OTHER))
         for name in ("nulls", "unknown")
     },
-    "a group": (replace(GROUPED, categories=ONE)[1], replace(GROUPED, categories=OTHER)[1]),
-    "the table of a group": (GROUPED[2], replace(GROUPED, groups=(True, 2))[2]),
-    "a survey": (
-        ob.Survey(("a",), (NUMBERED,)),
-        ob.Survey(("a",), (replace(NUMBERED, categories=OTHER),)),
-    ),
+    "a group": (GROUPED_1[1], GROUPED_3[1]),
+    "the table of a group": (GROUPED[2], GROUPED_2[2]),
+    "a survey": tuple(ob.Survey(("a",), (of,)) for of in (NUMBERED, NUMBERED_2)),
 }
 
 
@@ -311,14 +282,9 @@ def test_releases_of_other_labels_are_not_equal(name):
 def test_releases_are_equal_by_every_field():
     same = replace(NUMBERED, categories=(np.int64(0), np.int64(1)))
     assert (same, hash(same)) == (NUMBERED, hash(NUMBERED))
-    for changed in (
-        {"drawn": (41, 19)},
-        {"categories": (1, 0)},
-        {"prior": (1.0, 2.0)},
-        {"mechanism": ob.KNormParameters(0.02)},
-        {"guarantee": guarantee(61)},
-        {"group_size": 60},
-    ):
+    changes = {"drawn": (41, 19)}, {"categories": (1, 0)}, {"prior": (1.0, 2.0)}
+    others = {"mechanism": ob.KNormParameters(0.02)}, {"guarantee": guarantee(61)}
+    for changed in (*changes, *others, {"group_size": 60}):
         assert replace(NUMBERED, **changed) != NUMBERED
     assert replace(GROUPED, rest=8) != GROUPED
     assert GroupedRelease != NUMBERED

@@ -42,12 +42,8 @@ def test_plug_in_is_that_of_the_marginal_betas() -> None:
 def test_noise_aware_is_that_of_the_posterior() -> None:
     frame, posterior = RELEASE.to_frame(0.8), RELEASE.posterior
     lower, upper = posterior.interval(0.8)
-    for name, expected in (
-        ("mean", posterior.mean()),
-        ("std", posterior.std()),
-        ("lower", lower),
-        ("upper", upper),
-    ):
+    columns = {"mean": posterior.mean(), "std": posterior.std(), "lower": lower, "upper": upper}
+    for name, expected in columns.items():
         assert frame[name].to_list() == expected.tolist()
 
 
@@ -144,28 +140,18 @@ def test_a_mechanism_from_a_plugin_is_not_called_without_being_asked_for() -> No
 
 
 def test_what_is_quick_is_so_together() -> None:
-    release = changed(
-        RELEASE,
-        drawn=(50,) * 20,
-        categories=tuple(range(20)),
-        prior=(1.0,) * 20,
-        mechanism=LaplaceParameters(2.0, total="private"),
-        size=None,
-    )
+    of = {"categories": tuple(range(20)), "prior": (1.0,) * 20, "size": None}
+    noise = LaplaceParameters(2.0, total="private")
+    release = changed(RELEASE, drawn=(50,) * 20, mechanism=noise, **of)
     assert is_quick(*[release] * 3)
     assert not is_quick(*[release] * 100)
     assert not is_quick(release, SLOW)
 
 
-@pytest.mark.parametrize(
-    ("width", "shown"),
-    [
-        (0.3, "0.100 to 0.400"),
-        (0.014, "0.100 to 0.114"),
-        (0.0024, "0.1000 to 0.1024"),
-        (0.0, "0.100 to 0.100"),
-    ],
-)
+WIDTHS = [(0.3, "0.100 to 0.400"), (0.014, "0.100 to 0.114"), (0.0024, "0.1000 to 0.1024")]
+
+
+@pytest.mark.parametrize(("width", "shown"), [*WIDTHS, (0.0, "0.100 to 0.100")])
 def test_narrow_intervals_are_shown_with_more_decimals(width: float, shown: str) -> None:
     """Though not with so many that the widest, here of 0.02, has more than three digits."""
     lower, upper = [0.1, 0.2], [0.1 + width, 0.22]

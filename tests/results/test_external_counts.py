@@ -1,6 +1,4 @@
-"""Noisy counts that other programs have drawn: their laws against what OpenDP draws, what a release
-of them says, and what is refused.
-"""
+"""Noisy counts that other programs drew: their laws, what a release of them says, refusals."""
 
 import itertools
 import json
@@ -304,11 +302,9 @@ def test_a_real_contingency_table() -> None:
         (dp.loss_of(rho=0.05), "gaussian_parameters"),
         (dp.loss_of(epsilon=1.0), "laplace_parameters"),
     ):
+        unit = dp.unit_of(contributions=1)
         context = dp.Context.compositor(
-            data=frame,
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=loss,
-            split_evenly_over=1,
+            data=frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
         )
         fixed = dp.mbi.Fixed(queries=[dp.mbi.Count(("a", "b")), dp.mbi.Count(("b",))])
         query = context.query().contingency_table(
@@ -349,12 +345,13 @@ def test_measurements_that_are_refused(change: Any, error: Any, message: str) ->
         ob.noisy_tables(given.pop("measured"), **given)
 
 
-GIVEN = {
-    "counts": [4, -1, 6],
-    "categories": LABELS,
-    "mechanism": "laplace_parameters",
-    "scale": 2.0,
-}
+GIVEN = {"counts": [4, -1, 6], "categories": LABELS, "scale": 2.0}
+GIVEN["mechanism"] = "laplace_parameters"
+
+
+LABELLED = dict.fromkeys((*LABELS, "other"), 1)
+FRACTIONS = {"counts": [1.5, 2.0, 3.0], "mechanism": "gaussian_parameters"}
+NARROW = {**NOISES["gaussian"], "counts": [1.5, 2.1, 3.0], "scale": 0.9}
 
 
 @pytest.mark.parametrize(
@@ -366,22 +363,14 @@ GIVEN = {
         ({"counts": [1, 2, 1e300]}, ValueError, r"be finite, .*at most 2\^53"),
         ({"counts": ["a", "b", "c"]}, TypeError, "counts"),
         ({"counts": {"low": 1, "high": 2}}, ValueError, "is absent was left out"),
-        ({"counts": dict.fromkeys((*LABELS, "other"), 1)}, ValueError, "of the 3 categories and"),
+        ({"counts": LABELLED}, ValueError, "of the 3 categories and"),
         ({"counts": [1.5, 2.0, 3.0]}, ValueError, "have fractions, .* give noise='floored'"),
-        (
-            {"counts": [1.5, 2.0, 3.0], "mechanism": "gaussian_parameters"},
-            ValueError,
-            r"have fractions, .*'discrete' .*noise='rounded'",
-        ),
+        (FRACTIONS, ValueError, r"have fractions, .*'discrete' .*noise='rounded'"),
         ({"mechanism": "knorm_parameters"}, ValueError, r"='knorm_parameters': .*'gaussian_param"),
         (NOISES["laplace"], ValueError, "are all whole, .* give noise='discrete'"),
         (NOISES["gaussian"], ValueError, "are all whole, .* give noise='discrete'"),
         ({"noise": "rounded"}, ValueError, r"noise='rounded': .*'discrete', 'floored'"),
-        (
-            {**NOISES["gaussian"], "counts": [1.5, 2.1, 3.0], "scale": 0.9},
-            ValueError,
-            r"scale=0.9: .*at least 1 for noise='rounded'",
-        ),
+        (NARROW, ValueError, r"scale=0.9: .*at least 1 for noise='rounded'"),
         ({"noise": "geometric"}, ValueError, "noise='geometric'"),
         ({"scale": 0.0}, ValueError, "scale=0.0"),
         ({"size": 0}, ValueError, "size=0"),

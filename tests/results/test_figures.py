@@ -15,15 +15,12 @@ from opendp_bayes.display.pictures import Panel
 from opendp_bayes.results.figures import ends_of
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.pictures import plot_panels
+from tests.helpers import releases
 from tests.helpers.releases import changed, guarantee
 
-PAIR = Release(
-    (120, 80),
-    ("$yes_$", "no"),
-    (1.0, 1.0),
-    LaplaceParameters(10.0),
-    guarantee(200, PrivacyLoss(0.1, 0.005, 0.2)),
-)
+LOSS = PrivacyLoss(0.1, 0.005, 0.2)
+NOISE = LaplaceParameters(10.0)
+PAIR = Release((120, 80), ("$yes_$", "no"), (1.0, 1.0), NOISE, guarantee(200, LOSS))
 PARTIES = changed(PAIR, drawn=(60, 30, 80, 30), categories=("a", "$b^$", 3, "d"), prior=(1.0,) * 4)
 
 pytestmark = pytest.mark.usefixtures("pictures")
@@ -183,14 +180,7 @@ def test_one_category_in_many_groups_is_ranked(number: int) -> None:
 def test_a_table_of_two_variables_is_a_heat_map_in_any_order_of_its_cells() -> None:
     cells = (("x", 2), ("y", 1), ("x", 1))  # and none of y and 2
     drawn = (50, 20, 10)
-    release = Release(
-        drawn,
-        cells,
-        (1.0,) * 3,
-        LaplaceParameters(1.0, total="private"),
-        guarantee(None),
-        ("a", "b"),
-    )
+    release = releases.release(drawn, cells, axes=("a", "b"))
     ax = release.plot(level=0.9)
     shown = np.ma.filled(ax.collections[0].get_array().astype(float), np.nan).reshape(2, 2)
     lower, upper = release.posterior.interval(0.9)
@@ -205,15 +195,10 @@ def test_a_table_of_two_variables_is_a_heat_map_in_any_order_of_its_cells() -> N
 
 
 def test_a_ranking_of_many_groups_has_both_ends_and_the_reach_of_the_others() -> None:
-    frame = pl.DataFrame(
-        {
-            "group": [f"g{at}" for at in range(100)],
-            "category": ["yes"] * 100,
-            "mean": np.linspace(0.9, 0.1, 100),
-            "lower": np.linspace(0.85, 0.05, 100),
-            "upper": np.linspace(0.95, 0.15, 100),
-        }
-    )
+    names = [f"g{at}" for at in range(100)]
+    ends = {"lower": np.linspace(0.85, 0.05, 100), "upper": np.linspace(0.95, 0.15, 100)}
+    columns = {"group": names, "category": ["yes"] * 100, "mean": np.linspace(0.9, 0.1, 100)}
+    frame = pl.DataFrame(columns | ends)
     shown = ends_of(frame)
     assert shown["group"][:20].to_list() == frame["group"][:20].to_list()
     assert shown["group"][21:].to_list() == frame["group"][80:].to_list()
@@ -225,14 +210,7 @@ def test_a_ranking_of_many_groups_has_both_ends_and_the_reach_of_the_others() ->
 
 def test_of_a_large_table_the_first_rows_have_colours_and_no_numbers() -> None:
     cells = tuple((row, column) for row in range(101) for column in "ab")
-    release = Release(
-        (5,) * 202,
-        cells,
-        (1.0,) * 202,
-        LaplaceParameters(1.0, total="private"),
-        guarantee(None),
-        ("a", "b"),
-    )
+    release = releases.release((5,) * 202, cells, axes=("a", "b"))
     ax = release.plot()
     assert ax.collections[0].get_array().size == 200
     assert len(ax.texts) == 1

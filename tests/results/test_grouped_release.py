@@ -1,12 +1,11 @@
-"""A release of groups: a mapping, its JSON and frame, the loss of one group, the table and the
-plot.
-"""
+"""A release of groups: mapping, JSON, frame, the loss of one group, table and plot."""
 
 import copy
 import json
 import pickle
 import sys
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,14 +17,9 @@ from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.releases import changed, guarantee
 
 LOSS = ob.PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0)
-ADDED = GroupedRelease(
-    groups=("north", "south", None),
-    drawn=((3, 1), (0, -4), (7, 20)),
-    categories=("yes", "no"),
-    prior=(1.0, 0.5),
-    mechanism=ob.LaplaceParameters(2.0, total="private"),
-    guarantee=guarantee(None, LOSS),
-)
+NOISE = ob.LaplaceParameters(2.0, total="private")
+OF_TWO: Any = (("yes", "no"), (1.0, 0.5), NOISE, guarantee(None, LOSS))
+ADDED = GroupedRelease(("north", "south", None), ((3, 1), (0, -4), (7, 20)), *OF_TWO)
 CHANGED = replace(
     ADDED, mechanism=ob.KNormParameters(2.0), guarantee=guarantee(40, LOSS), rest=13
 )  # one draw for all groups and the rest
@@ -51,13 +45,7 @@ def test_a_mapping_from_groups_to_releases():
 
 
 def test_without_a_public_number_of_records_a_group_stands_for_itself():
-    assert ADDED["north"] == ob.Release(
-        (3, 1),
-        ("yes", "no"),
-        (1.0, 0.5),
-        ob.LaplaceParameters(2.0, total="private"),
-        guarantee(None, LOSS),
-    )
+    assert ADDED["north"] == ob.Release((3, 1), *OF_TWO)
     assert ADDED.whole is None
 
 
@@ -172,12 +160,8 @@ def test_counts_are_the_projection_of_what_was_drawn():
 
 
 def test_the_frame_of_tables_in_groups_of_several_columns():
-    made = replace(
-        CHANGED,
-        groups=(("n", 1), ("n", None), ("s", 1)),
-        axes=("group", "vote"),
-        categories=(("a", "yes"), ("b", "no")),
-    )
+    cells = {"axes": ("group", "vote"), "categories": (("a", "yes"), ("b", "no"))}
+    made = replace(CHANGED, groups=(("n", 1), ("n", None), ("s", 1)), **cells)
     frame = made.to_frame()
     assert frame.columns[:4] == ["group_", "group", "vote", "mean"]
     assert frame["group_"].to_list() == ["n, 1"] * 2 + ["n, (null)"] * 2 + ["s, 1"] * 2
@@ -207,13 +191,8 @@ def test_the_frame_holds_the_posterior_of_every_group():
 
 def test_the_table_and_the_text():
     text = str(CHANGED)
-    for part in (
-        "north",
-        "(null)",
-        "yes",
-        "20",
-        "All groups together: ε = 0.5 for data sets that differ by 1 record changed.",
-    ):
+    said = "All groups together: ε = 0.5 for data sets that differ by 1 record changed."
+    for part in ("north", "(null)", "yes", "20", said):
         assert part in text
     assert repr(ADDED).startswith(
         "GroupedRelease({'north': {'yes': 3, 'no': 1}, 'south': {'yes': 0, 'no': 0}, None: {'yes':"
@@ -261,15 +240,8 @@ def test_groups_are_by_the_columns_that_make_them():
 
 
 # --- Groups that are parts of one table
-PARTS = GroupedRelease(
-    ("n", "s"),
-    ((9, 1, 2), (2, 3, 4)),
-    ("a", "b", "c"),
-    (1.0, 1.0, 1.0),
-    ob.LaplaceParameters(1.0),
-    guarantee(30),
-    rest=9,
-)
+OF_THREE: Any = (("a", "b", "c"), (1.0,) * 3, ob.LaplaceParameters(1.0), guarantee(30))
+PARTS = GroupedRelease(("n", "s"), ((9, 1, 2), (2, 3, 4)), *OF_THREE, rest=9)
 
 
 def test_another_prior_of_a_group_is_that_of_its_table() -> None:

@@ -3,25 +3,20 @@
 import json
 from dataclasses import replace
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.results.release import GroupedRelease
-from tests.helpers.releases import guarantee
+from tests.helpers.releases import guarantee, release
 
 PRIVATE, PUBLIC = ob.LaplaceParameters(2.0, total="private"), ob.KNormParameters(2.0)
 REGIONS, VOTES = ("north", "south"), ("yes", "no", "none")
 DRAWN = (3, -1, 2, 6, 4, 1)
-TABLE = ob.Release(
-    DRAWN,
-    tuple(product(REGIONS, VOTES)),
-    (1.0, 2.0, 0.5) * 2,
-    PRIVATE,
-    guarantee(None),
-    axes=("region", "vote"),
-)
+OF_TABLE: Any = ((1.0, 2.0, 0.5) * 2, PRIVATE, guarantee(None))
+TABLE = ob.Release(DRAWN, tuple(product(REGIONS, VOTES)), *OF_TABLE, axes=("region", "vote"))
 OF_15 = replace(TABLE, mechanism=PUBLIC, guarantee=guarantee(15))
 
 
@@ -94,17 +89,10 @@ def test_several_columns_make_tuples_and_several_others_a_table() -> None:
 @pytest.mark.parametrize("columns", [of for n in (1, 2) for of in permutations("zyx", n)])
 def test_what_is_said_of_the_other_columns_stays_theirs(columns, size):
     said = {name: {"nulls": f"no {name}", "unknown": f"other {name}"} for name in "zyx"}
-    three = ob.Release(
-        tuple(range(12)),
-        tuple(product("ab", (1, 2, 3), (True, False))),
-        (1.0,) * 12,
-        PRIVATE if size is None else PUBLIC,
-        guarantee(size),
-        tuple("zyx"),
-        ordered=tuple("zy"),
-        columns=tuple("zyx"),
-        **{of: tuple(said[name][of] for name in "zyx") for of in ("nulls", "unknown")},
-    )
+    cells = tuple(product("ab", (1, 2, 3), (True, False)))
+    rest = {of: tuple(said[name][of] for name in "zyx") for of in ("nulls", "unknown")}
+    of = {"axes": tuple("zyx"), "ordered": tuple("zy"), "columns": tuple("zyx"), **rest}
+    three = release(tuple(range(12)), cells, PRIVATE if size is None else PUBLIC, size, **of)
     rest = tuple(name for name in "zyx" if name not in columns)
     for one in three.by(*columns).values():
         assert one.columns == rest
@@ -137,14 +125,7 @@ def test_tables_that_leave_out_cells_and_releases_of_one_column_are_refused() ->
 
 
 def test_the_columns_of_a_query_by_groups_are_in_its_document() -> None:
-    made = GroupedRelease(
-        REGIONS,
-        (DRAWN[:3], DRAWN[3:]),
-        VOTES,
-        (1.0,) * 3,
-        PRIVATE,
-        guarantee(None),
-        grouped_by=("region",),
-    )
+    of = (REGIONS, (DRAWN[:3], DRAWN[3:]), VOTES, (1.0,) * 3, PRIVATE, guarantee(None))
+    made = GroupedRelease(*of, grouped_by=("region",))
     assert json.loads(made.to_json())["by"] == ["region"]
     assert ob.Release.from_json(made.to_json()).by("region") == made

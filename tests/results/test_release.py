@@ -1,6 +1,4 @@
-"""What the analyst holds: plain frozen data, the plug-in posterior, and JSON that is checked on the
-way back.
-"""
+"""What the analyst holds: frozen data, the plug-in posterior, JSON checked on the way back."""
 
 import copy
 import dataclasses
@@ -22,16 +20,10 @@ from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.release_format.data import ReleasedData
 from tests.helpers.releases import guarantee
 
-MECHANISMS = [
-    LaplaceParameters(0.1),
-    LaplaceParameters(3, "floored", "bounded"),
-    LaplaceParameters(1e-3, "discrete", "private"),
-    HellingerExponential(1 / 3),
-    HellingerExponential(2.0, "local"),
-    SmoothHellingerExponential(4.0),
-    SmoothHellingerExponential(4.0, gamma=0.2),
-    SmoothHellingerExponential(4.0, beta=0.2),
-]
+MECHANISMS = [LaplaceParameters(0.1), LaplaceParameters(3, "floored", "bounded")]
+MECHANISMS += [LaplaceParameters(1e-3, "discrete", "private"), HellingerExponential(1 / 3)]
+MECHANISMS += [HellingerExponential(2.0, "local"), SmoothHellingerExponential(4.0)]
+MECHANISMS += [SmoothHellingerExponential(4.0, **of) for of in ({"gamma": 0.2}, {"beta": 0.2})]
 
 
 def pickled(made):
@@ -167,15 +159,8 @@ def test_the_frame_has_the_posterior_and_on_request_what_ignores_the_noise():
     assert frame["count"].to_list() == [3, 0, 2]
     lower, upper = made.posterior.interval(0.8)
     marginals = stats.beta(made.concentration, made.concentration.sum() - made.concentration)
-    expected = [
-        made.posterior.mean(),
-        made.posterior.std(),
-        lower,
-        upper,
-        marginals.mean(),
-        marginals.std(),
-        *marginals.interval(0.8),
-    ]
+    expected = [made.posterior.mean(), made.posterior.std(), lower, upper]
+    expected += [marginals.mean(), marginals.std(), *marginals.interval(0.8)]
     found = frame.drop("category", "level", "count").to_numpy()
     assert found == pytest.approx(np.column_stack(expected))
 
@@ -204,13 +189,8 @@ def test_an_infinite_loss_goes_through_json():
     assert Release.from_json(made.to_json()).loss == made.loss
 
 
-LABELS = [
-    ("a", "b", "missing"),
-    (1, -(2**63), "missing"),
-    (True, False, 1),
-    ("", 'é\n"\\', "\N{SNOWMAN}"),
-    (2**63 - 1, 0, 1),
-]
+LABELS = [("a", "b", "missing"), (1, -(2**63), "missing"), (True, False, 1), (2**63 - 1, 0, 1)]
+LABELS.append(("", 'é\n"\\', "\N{SNOWMAN}"))
 
 
 @pytest.mark.parametrize("categories", LABELS)
@@ -233,18 +213,10 @@ def test_json_loses_nothing(drawn, scale, prior, d_in, loss, size):
     mechanism = LaplaceParameters(scale, total=default_total(size))
     least = mechanism.proven_loss(d_in, size=size, prior=np.ones(len(drawn)))
     loss = map(max, loss, (least.epsilon, least.rho, least.range))
-    made = Release(
-        drawn=tuple(drawn),
-        categories=tuple(range(len(drawn))),
-        prior=(prior,) * len(drawn),
-        mechanism=mechanism,
-        guarantee=PrivacyGuarantee(
-            size=size,
-            d_in=d_in,
-            loss=ob.PrivacyLoss(*loss, delta=1e-9, method="m"),
-            measure="Approximate(MaxDivergence)",
-        ),
-    )
+    loss = ob.PrivacyLoss(*loss, delta=1e-9, method="m")
+    promise = PrivacyGuarantee(size, d_in, loss, "Approximate(MaxDivergence)")
+    labels = tuple(range(len(drawn)))
+    made = Release(tuple(drawn), labels, (prior,) * len(drawn), mechanism, promise)
     assert Release.from_json(made.to_json()) == made
 
 

@@ -68,15 +68,8 @@ def excess(exponent: float, log_candidates: float, terms_of: float) -> np.ndarra
     """
     log_weights, slopes = chords(terms_of, log_candidates)
     corners = -np.log1p(-(np.linspace(0, 1, 20_000, endpoint=False) ** 2))
-    divergence = np.concatenate(
-        [
-            [0.0],
-            np.geomspace(1e-42, 1e-9, 5000),
-            corners[1:],
-            np.geomspace(1, 1e3, 1000),
-            [1e6, 1e15],
-        ]
-    )
+    small, large = np.geomspace(1e-42, 1e-9, 5000), np.geomspace(1, 1e3, 1000)
+    divergence = np.concatenate([[0.0], small, corners[1:], large, [1e6, 1e15]])
     logs = log_weights - np.multiply.outer(divergence, slopes)
     return np.logaddexp.reduce(logs, axis=1) + exponent * np.sqrt(-np.expm1(-divergence))
 
@@ -125,10 +118,7 @@ def test_blocks_of_the_largest_size() -> None:
 @pytest.mark.parametrize(
     "logs",
     [
-        [0.0],
-        [0.0, -1.0, -2.5],
-        [-800.0, 0.0, -40.0, -np.inf],
-        [3.0] * 1000,
+        *([0.0], [0.0, -1.0, -2.5], [-800.0, 0.0, -40.0, -np.inf], [3.0] * 1000),
         [[-1e30, 700.0, 699.0], [5.0, -np.inf, -1e-9]],
     ],
 )
@@ -156,15 +146,8 @@ def test_log_uniforms() -> None:
 
 def test_log_uniforms_are_resolved_however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Zeros, and a one in the third place: 3 * 64 + 3 halvings, and a mantissa."""
-    words = iter(
-        [
-            np.array([0, 4, 1]),
-            np.array([0]),
-            np.array([0]),
-            np.array([4]),
-            np.array([2**64 - 1, 0, 2**63], dtype=np.uint64),
-        ]
-    )
+    last = np.array([2**64 - 1, 0, 2**63], dtype=np.uint64)
+    words = iter([*map(np.array, ([0, 4, 1], [0], [0], [4])), last])
     monkeypatch.setattr(sampling, "random_words", lambda number: next(words).astype(np.uint64))
     logs = log_uniforms(3)
     np.testing.assert_allclose(
@@ -191,12 +174,8 @@ def all_proposals(state: HellingerSampler, outcomes: np.ndarray) -> tuple[np.nda
         weights = np.diff(table.ends, prepend=0).reshape(k, width)
         share = np.diff(state._ends, prepend=0)[m] / 2.0**44
         others = [i for i in range(k) if i != state._lasts[m]]
-        probability.append(
-            share
-            * np.prod(
-                [weights[i, block[:, i]] / number[block[:, i]] / 2.0**44 for i in others], axis=0
-            )
-        )
+        words = (weights[i, block[:, i]] / number[block[:, i]] / 2.0**44 for i in others)
+        probability.append(share * np.prod(list(words), axis=0))
         log_density = np.sum(
             [table.log_density.reshape(k, width)[i, block[:, i]] for i in others], axis=0
         )
@@ -244,15 +223,10 @@ def test_the_estimate_of_the_normaliser(counts, prior, exponent):
     )
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        "tables too low",
-        "chords of a larger exponent",
-        "no constant term",
-        "a term's integer forgotten",
-    ],
-)
+BROKEN = ["tables too low", "chords of a larger exponent", "no constant term"]
+
+
+@pytest.mark.parametrize("broken", [*BROKEN, "a term's integer forgotten"])
 def test_the_check_notices_what_is_broken(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative controls: off by a hundred times, or an acceptance exceeds 1."""
     counts, prior, exponent = CASES[2]
@@ -281,13 +255,8 @@ def test_the_check_notices_what_is_broken(broken: str, monkeypatch: pytest.Monke
         state._log_integers = np.full_like(state._log_integers, np.max(state._log_integers))
     _, log_acceptance = all_proposals(state, outcomes)
     truth = oracles.exponential_law(counts, prior, 1 / exponent)
-    error = np.max(
-        np.abs(
-            realised_law(state, outcomes)
-            / [truth[outcome] for outcome in map(tuple, outcomes.tolist())]
-            - 1
-        )
-    )
+    right = [truth[outcome] for outcome in map(tuple, outcomes.tolist())]
+    error = np.max(np.abs(realised_law(state, outcomes) / right - 1))
     assert error > 100 * float(exponent_error(1 / exponent, 3))
     if broken in ("tables too low", "chords of a larger exponent", "no constant term"):
         assert np.max(log_acceptance) > 0
@@ -342,12 +311,8 @@ def test_tables_bound_every_coordinate(counts: oracles.Counts, prior: float) -> 
                             -slope * oracles.gap(alpha + counts[i], alpha + counts[i] + d)
                             - tilt * d
                         )
-                        assert (
-                            float(
-                                oracles.real(float(log_density[i, block] + log_totals[i])) - truth
-                            )
-                            > -hellinger_sampler.MARGIN / 2
-                        )
+                        found = oracles.real(float(log_density[i, block] + log_totals[i]))
+                        assert float(found - truth) > -hellinger_sampler.MARGIN / 2
 
 
 @pytest.mark.parametrize(
@@ -389,12 +354,12 @@ def product_mixture(counts: list[int], prior: float, exponent: float) -> list[di
     convolutions; what the powers beyond the last one add is at the data themselves, where D = 0.
     """
     n, c = sum(counts), exponent
-    tables = {
-        count: np.array(
-            [math.exp(-float(oracles.gap(prior + count, prior + r))) for r in range(n + 1)]
-        )
-        for count in set(counts)
-    }
+
+    def weights(count):
+        gaps = (oracles.gap(prior + count, prior + r) for r in range(n + 1))
+        return np.array([math.exp(-float(gap)) for gap in gaps])
+
+    tables = {count: weights(count) for count in set(counts)}
     marginals = {count: np.zeros(n + 1) for count in tables}
     p, q = math.exp(-c), c * math.exp(-c) / 2
     used = 0.0
@@ -615,12 +580,8 @@ def test_bounds_of_blocks_are_rounded_up(counts: oracles.Counts) -> None:
     state = sampler(counts, 0.7, 50.0)
     for tilt in (0.1, -0.1, 1 / 3, -1e-7, 0.7):
         bounds = state._bounds(0.0, tilt)
-        for bound, near, far in zip(
-            bounds.ravel().tolist(),
-            state._near.ravel().tolist(),
-            state._far.ravel().tolist(),
-            strict=True,
-        ):
+        rows = (of.ravel().tolist() for of in (bounds, state._near, state._far))
+        for bound, near, far in zip(*rows, strict=True):
             assert Fraction(bound) >= max(
                 -Fraction(tilt) * Fraction(near), -Fraction(tilt) * Fraction(far)
             )

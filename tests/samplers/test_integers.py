@@ -288,19 +288,13 @@ def test_uniform_below_bounds_of_their_own() -> None:
         assert share.mean() == pytest.approx(0.5, abs=5 / math.sqrt(12 * 500))
 
 
+PAIRS = [(floored_laplace, oracles.floored_laplace_cell)]
+PAIRS.append((discrete_laplace, oracles.discrete_laplace_cell))
+SCALES = [*map(Fraction, ("1/2", 1, "7/3", 20, 3.3))]
+
+
 @pytest.mark.parametrize(
-    ("draw", "cell", "scale"),
-    some_of(
-        (
-            (*law, scale)
-            for law in (
-                (floored_laplace, oracles.floored_laplace_cell),
-                (discrete_laplace, oracles.discrete_laplace_cell),
-            )
-            for scale in map(Fraction, ("1/2", 1, "7/3", 20, 3.3))
-        ),
-        6,
-    ),
+    ("draw", "cell", "scale"), some_of(((*law, scale) for law in PAIRS for scale in SCALES), 6)
 )
 def test_laplace(draw, cell, scale):
     observed = Counter(draw(scale) for _ in range(FEWER))
@@ -328,14 +322,9 @@ def test_laplace_with_much_noise(scale: float) -> None:
     assert np.median(sizes) > 0.01
 
 
-EXPONENTS = {
-    "equal": [0.0] * 7,
-    "ordinary": [0.0, 0.3, 1.0, 1.7, 2.5, 0.3],
-    "unordered": [3.0, 0.0, 2.0, 1.0, 4.0, 0.5],
-    "offset": [1000.0, 1000.5, 1001.0, 1002.0],
-    "far apart": [0.0, 0.4, 700.0, 1e3, 1e4],
-    "one": [5.0],
-}
+EXPONENTS = {"equal": [0.0] * 7, "one": [5.0], "ordinary": [0.0, 0.3, 1.0, 1.7, 2.5, 0.3]}
+EXPONENTS |= {"unordered": [3.0, 0.0, 2.0, 1.0, 4.0, 0.5]}
+EXPONENTS |= {"offset": [1000.0, 1000.5, 1001.0, 1002.0], "far apart": [0.0, 0.4, 700.0, 1e3, 1e4]}
 
 
 @pytest.mark.parametrize(("name", "head"), some_of(product(EXPONENTS, [1, 2, 128]), 5))
@@ -389,12 +378,8 @@ def largest_error(exponents: list[float]) -> float:
 @pytest.mark.parametrize("largest", [1.0, 1e3, 1e6, 1e9, 1e12])
 def test_weights_are_within_their_bound(largest: float) -> None:
     rng = np.random.default_rng(8)
-    exponents = [
-        0.0,
-        largest,
-        *(rng.uniform(0, largest, size=200)),
-        *(largest * 10 ** rng.uniform(-9, 0, size=200)),
-    ]
+    random = largest * 10 ** rng.uniform(-9, 0, size=200)
+    exponents = [0.0, largest, *rng.uniform(0, largest, size=200), *random]
     exponents += [
         level * math.log(2)
         for level in rng.integers(0, int(largest / math.log(2)) + 1, size=100).tolist()
@@ -468,12 +453,8 @@ def exact_law(sampler: ExactCategorical, monkeypatch: pytest.MonkeyPatch) -> lis
 @pytest.mark.parametrize(
     "halves",
     [
-        (0, 1, 2, 3, 4, 5, 6),
-        (0, 0, 9, 9, 18),
-        (0, 3, 3, 11, 12, 13, 30),
-        (5, 5, 5),
-        (2, 15),
-        (0, 1, 2, 4, 8, 16, 32),
+        *((0, 1, 2, 3, 4, 5, 6), (0, 0, 9, 9, 18), (0, 3, 3, 11, 12, 13, 30)),
+        *((5, 5, 5), (2, 15), (0, 1, 2, 4, 8, 16, 32)),
     ],
 )
 @pytest.mark.parametrize("head", [0, 1, 3])
@@ -496,12 +477,8 @@ def test_the_law_of_a_draw_is_exactly_its_weights(halves, head, monkeypatch):
 
 
 def test_categorical_refuses_too_many_candidates() -> None:
-    with pytest.raises(
-        ValueError,
-        match=(
-            rf"exponents: has {LARGEST_SUPPORT + 1} entries; must have at most {LARGEST_SUPPORT}\."
-        ),
-    ):
+    said = rf"exponents: has {LARGEST_SUPPORT + 1} entries; must have at most {LARGEST_SUPPORT}\."
+    with pytest.raises(ValueError, match=said):
         ExactCategorical(np.zeros(LARGEST_SUPPORT + 1))
 
 

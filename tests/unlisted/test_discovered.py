@@ -26,15 +26,9 @@ PROMISE = PrivacyGuarantee(
 
 
 def release(**changed: Any) -> DiscoveredRelease:
-    given: dict[str, Any] = {
-        "column": "town",
-        "categories": ("none", "Avon", "Bath", "York"),
-        "drawn": (-2, 25, 310, 40),
-        "listed": 1,
-        "discovery": Discovery(LAW, DiscreteLaplace(5.0)),
-        "drawn_rest": 77,
-        "guarantee": PROMISE,
-    }
+    given: dict[str, Any] = {"column": "town", "categories": ("none", "Avon", "Bath", "York")}
+    given |= {"drawn": (-2, 25, 310, 40), "listed": 1, "guarantee": PROMISE}
+    given |= {"discovery": Discovery(LAW, DiscreteLaplace(5.0)), "drawn_rest": 77}
     return DiscoveredRelease(**given | changed)
 
 
@@ -99,6 +93,11 @@ def test_people_are_in_the_rest_once_for_every_category(people: bool) -> None:
     assert ("together: 77 records with noise" in notes) != people
 
 
+_LOSS = PrivacyLoss(np.inf, 0.0325, np.inf, 1e-8), "Approximate(ZeroConcentratedDivergence)"
+_KEPT = PrivacyGuarantee(None, 1, *_LOSS, truncated=True, kept="the first 2 rows of each id")
+_GAUSSIAN = Discovery(GaussianThreshold(4.0, 25), DiscreteGaussian(20.0))
+
+
 @pytest.mark.parametrize(
     "one",
     [
@@ -106,17 +105,7 @@ def test_people_are_in_the_rest_once_for_every_category(people: bool) -> None:
         release(listed=0, categories=(1, 2, 30, 400), drawn=(25, 26, 27, 28)),
         release(categories=(), drawn=(), listed=0),
         release(drawn_rest=None, discovery=Discovery(OptimalThreshold(1.0, 1e-8)), people=True),
-        release(
-            discovery=Discovery(GaussianThreshold(4.0, 25), DiscreteGaussian(20.0)),
-            guarantee=PrivacyGuarantee(
-                None,
-                1,
-                PrivacyLoss(np.inf, 0.0325, np.inf, 1e-8),
-                "Approximate(ZeroConcentratedDivergence)",
-                truncated=True,
-                kept="the first 2 rows of each id",
-            ),
-        ),
+        release(discovery=_GAUSSIAN, guarantee=_KEPT),
     ],
 )
 def test_json_comes_back_as_it_was(one: DiscoveredRelease) -> None:

@@ -49,12 +49,9 @@ def test_every_row_is_within_the_budget_and_the_first_is_the_automatic_one(asked
         if row.discovery is None:
             assert row.refused
             continue
-        assert row.loss == loss_of_discovery(
-            row.discovery,
-            arguments["d_in"],
-            concentrated=of_rho,
-            delta=0.0 if of_rho else asked["delta"],
-        )
+        delta = 0.0 if of_rho else asked["delta"]
+        of = row.discovery, arguments["d_in"]
+        assert row.loss == loss_of_discovery(*of, concentrated=of_rho, delta=delta)
         assert row.loss is not None
         assert (row.loss.rho if of_rho else row.loss.epsilon) <= asked[
             "rho" if of_rho else "epsilon"

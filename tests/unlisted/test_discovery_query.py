@@ -1,6 +1,4 @@
-"""Questions whose categories nobody listed: what may be asked, what is foreseen, and what is
-refused before any data are read.
-"""
+"""Questions of unlisted categories: what may be asked, is foreseen, and is refused unread."""
 
 import re
 from datetime import date
@@ -118,14 +116,12 @@ def test_every_law_is_asked_for_by_name(name: str) -> None:
     assert release.delta <= 1e-8
 
 
+OPTIMAL, *OTHERS = ("optimal_threshold", "laplace_threshold", "gaussian_threshold")
+
+
 @pytest.mark.parametrize("rest", [None, 0.25])
 @pytest.mark.parametrize(
-    ("name", "part"),
-    [
-        ("optimal_threshold", "epsilon"),
-        ("laplace_threshold", "epsilon"),
-        ("gaussian_threshold", "rho"),
-    ],
+    ("name", "part"), [(OPTIMAL, "epsilon"), (OTHERS[0], "epsilon"), (OTHERS[1], "rho")]
 )
 def test_a_law_that_is_given_meets_either_part_of_a_budget(name, part, rest):
     """That which a budget buys, with its share for the rest; it exceeds less of either part."""

@@ -25,21 +25,11 @@ from tests.helpers.sweeps import some_of
 NAMES = ("optimal_threshold", "laplace_threshold", "gaussian_threshold")
 #: ε, keys, and the least thresholds of the three laws at δ = 1e-8.
 SEVERAL_KEYS = [
-    (1.0, 1, (19, 20, 31)),
-    (1.0, 2, (36, 39, 43)),
-    (1.0, 3, (54, 58, 53)),
-    (1.0, 4, (72, 78, 62)),
-    (1.0, 5, (90, 99, 69)),
-    (1.0, 10, (178, 202, 99)),
-    (1.0, 20, (356, 416, 141)),
-    (1.0, 50, (887, 1084, 228)),
-    (0.2, 1, (82, 91, 135)),
-    (0.2, 2, (162, 186, 194)),
-    (0.2, 3, (243, 284, 240)),
-    (0.2, 10, (807, 1004, 451)),
-    (4.0, 2, (11, 11, 13)),
-    (4.0, 3, (15, 16, 16)),
-    (4.0, 5, (25, 26, 20)),
+    *((1.0, 1, (19, 20, 31)), (1.0, 2, (36, 39, 43)), (1.0, 3, (54, 58, 53))),
+    *((1.0, 4, (72, 78, 62)), (1.0, 5, (90, 99, 69)), (1.0, 10, (178, 202, 99))),
+    *((1.0, 20, (356, 416, 141)), (1.0, 50, (887, 1084, 228)), (0.2, 1, (82, 91, 135))),
+    *((0.2, 2, (162, 186, 194)), (0.2, 3, (243, 284, 240)), (0.2, 10, (807, 1004, 451))),
+    *((4.0, 2, (11, 11, 13)), (4.0, 3, (15, 16, 16)), (4.0, 5, (25, 26, 20))),
     (4.0, 20, (97, 106, 40)),
 ]
 
@@ -56,12 +46,10 @@ def test_published_thresholds_of_several_keys(epsilon, keys, thresholds):
     assert auto == found[thresholds.index(min(thresholds))]
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "thresholds"),
-    some_of(
-        [(0.1, (133, 179, 225)), (0.5, (28, 37, 47)), (1.0, (15, 20, 24)), (2.0, (8, 11, 13))], 2
-    ),
-)
+ONE_KEY = [(0.1, (133, 179, 225)), (0.5, (28, 37, 47)), (1.0, (15, 20, 24)), (2.0, (8, 11, 13))]
+
+
+@pytest.mark.parametrize(("epsilon", "thresholds"), some_of(ONE_KEY, 2))
 def test_published_thresholds_of_the_laplace_law(epsilon, thresholds):
     for delta, threshold in zip((1e-6, 1e-8, 1e-10), thresholds, strict=True):
         arguments: Any = {"epsilon": epsilon, "delta": delta, "d_in": 1}
@@ -91,21 +79,13 @@ def test_the_rest_lowers_no_threshold_of_the_optimal_law() -> None:
         assert found.rest.scale == pytest.approx(5 / epsilon, rel=1e-15)
 
 
+MOVED = ("people", "records"), (0.0, 0.2)
+OF_EPSILON = product(NAMES, (0.3, 1.0, 6.0), (1, 2, 3, 7, 30), *MOVED)
+OF_RHO = product(("gaussian_threshold",), (("rho", 0.02), ("rho", 1.0)), (1, 3, 30, 100), *MOVED)
+
+
 @pytest.mark.parametrize(
-    ("name", "budget", "d_in", "moved", "rest"),
-    some_of(
-        [
-            *product(NAMES, (0.3, 1.0, 6.0), (1, 2, 3, 7, 30), ("people", "records"), (0.0, 0.2)),
-            *product(
-                ("gaussian_threshold",),
-                (("rho", 0.02), ("rho", 1.0)),
-                (1, 3, 30, 100),
-                ("people", "records"),
-                (0.0, 0.2),
-            ),
-        ],
-        12,
-    ),
+    ("name", "budget", "d_in", "moved", "rest"), some_of([*OF_EPSILON, *OF_RHO], 12)
 )
 def test_a_budget_is_met_and_hardly_any_is_left(name, budget, d_in, moved, rest):
     delta = 1e-7
@@ -114,12 +94,9 @@ def test_a_budget_is_met_and_hardly_any_is_left(name, budget, d_in, moved, rest)
     limit = budget[1] if concentrated else budget
 
     def spent(discovery: Discovery) -> tuple[float, float]:
-        loss = loss_of_discovery(
-            discovery,
-            moved_by(d_in, moved),
-            concentrated=concentrated,
-            delta=0.0 if concentrated else delta,
-        )
+        of = discovery, moved_by(d_in, moved)
+        part = 0.0 if concentrated else delta
+        loss = loss_of_discovery(*of, concentrated=concentrated, delta=part)
         return loss.rho if concentrated else loss.epsilon, loss.delta
 
     try:

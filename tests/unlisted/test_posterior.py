@@ -195,12 +195,8 @@ def log_likelihood(of, law, drawn, rest, weights, *, hidden=True):
     r = 1 / np.maximum(1 / 256, 1 / 64 - 1 / of.points.means)
     prior = weights @ stats.nbinom.pmf(counts, r[:, None], (r / (r + of.points.means))[:, None])
     last = Lattice.of(law).end  # noisy counts beyond are left out
-    shown = np.array(
-        [
-            sum(noise_mass(law, y - n) for y in range(law.threshold, last + 1))
-            for n in counts.tolist()
-        ]
-    )
+    seen = range(law.threshold, last + 1)
+    shown = np.array([sum(noise_mass(law, y - n) for y in seen) for n in counts.tolist()])
     found = prior @ (shown if hidden else 0 * shown)
     for y in drawn:
         found -= math.log(

@@ -1,6 +1,4 @@
-"""Losses of keys that nobody listed, for people and for records: every outcome listed, with what
-the hidden keys hold together, and laws that would not do.
-"""
+"""Losses of unlisted keys by listed outcomes, for people and records; laws that would not do."""
 
 import math
 from collections.abc import Iterator
@@ -233,14 +231,8 @@ def test_what_is_not_a_new_key_has_the_concentrated_loss() -> None:
         assert loss.rho * (1 - 1e-6) <= largest <= loss.rho * (1 + 1e-6)
 
 
-LAWS = [
-    OptimalThreshold(0.1, 1e-6),
-    OptimalThreshold(1.0, 1e-6, 0.8),
-    LaplaceThreshold(3.0, 40),
-    GaussianThreshold(40.0, 400),
-    GaussianThreshold(6.0, 40),
-    GaussianThreshold(1.5, 12),
-]
+LAWS = [OptimalThreshold(0.1, 1e-6), OptimalThreshold(1.0, 1e-6, 0.8), LaplaceThreshold(3.0, 40)]
+LAWS += [GaussianThreshold(*of) for of in ((40.0, 400), (6.0, 40), (1.5, 12))]
 
 
 @pytest.mark.parametrize(
@@ -250,12 +242,8 @@ LAWS = [
 def test_a_loss_never_falls_with_the_distance(law, moved, concentrated):
     distances = [0, 1, 2, 3, 8, 63, 64, 65, 66, 1000, 10**6, 2**31]
     for rest in (None, DiscreteLaplace(20.0)):
-        losses = [
-            loss_of_discovery(
-                Discovery(law, rest), moved_by(d, moved), concentrated=concentrated, delta=1e-3
-            )
-            for d in distances
-        ]
+        made, how = Discovery(law, rest), {"concentrated": concentrated, "delta": 1e-3}
+        losses = [loss_of_discovery(made, moved_by(d, moved), **how) for d in distances]
         assert losses[0] == NO_LOSS
         for name in ("epsilon", "delta", "rho"):
             values = [getattr(loss, name) for loss in losses]
@@ -287,14 +275,8 @@ def test_several_keys_of_the_other_laws_are_independent() -> None:
         exact = 1 - (1 - Fraction(1e-6)) ** keys
         assert 0 <= Fraction(loss.delta) / exact - 1 < 3e-16
         assert loss.epsilon == keys / 4
-        assert (
-            loss_of_discovery(
-                Discovery(OptimalThreshold(0.25, 1e-6)),
-                Distance.limited(keys, 1),
-                concentrated=True,
-            ).rho
-            == math.inf
-        )
+        made, moved = Discovery(OptimalThreshold(0.25, 1e-6)), Distance.limited(keys, 1)
+        assert loss_of_discovery(made, moved, concentrated=True).rho == math.inf
 
 
 def test_arguments_that_are_refused() -> None:

@@ -1,6 +1,4 @@
-"""Laws by which keys that nobody listed are shown: published chances, weights that are proved by
-their own sums, and draws.
-"""
+"""Laws by which unlisted keys are shown: published chances, proved weights, and draws."""
 
 import math
 import pickle
@@ -26,43 +24,25 @@ from opendp_bayes.unlisted.thresholds import (
 from tests.helpers import listed_keys, oracles
 from tests.helpers.sweeps import some_of
 
-LAWS: list[Threshold] = [
-    OptimalThreshold(1.0, 1e-8),
-    OptimalThreshold(0.5, 0.02, 0.3),
-    LaplaceThreshold(1.5, 12),
-    GaussianThreshold(5.2, 31),
-]
+LAWS: list[Threshold] = [OptimalThreshold(1.0, 1e-8), OptimalThreshold(0.5, 0.02, 0.3)]
+LAWS += [LaplaceThreshold(1.5, 12), GaussianThreshold(5.2, 31)]
 WHOLE = 1 << 128
 
 
-@pytest.mark.parametrize(
-    ("parameters", "length", "values"),
-    [
-        (
-            (0.5, 0.02),
-            12,
-            {
-                2: 0.0529744254140,
-                5: 0.344754965369,
-                6: 0.588404844583,  # of the tests of Google's library, as the 8th
-                8: 0.868070806254,
-                11: 0.994513423092,
-            },
-        ),
-        (
-            (1.0, 1e-8),
-            37,
-            {10: 1.28183080505e-4, 18: 0.382125720297, 19: 0.772696758947, 25: 0.999436577402},
-        ),
-        (
-            (0.1, 1e-6),
-            218,
-            {50: 1.40165324978e-3, 109: 0.515117342208, 110: 0.561260932710, 200: 0.999955362456},
-        ),
-        ((2.0, 1e-10), 25, {5: 3.44737398667e-7, 12: 0.414601495411, 13: 0.920774927589}),
-        ((1.0, 1e-8, 0.8), 41, {19: 0.722371194440, 25: 0.997715193249, 35: 0.999999241690}),
-    ],
-)
+#: The first are those of the tests of Google's library.
+TABLED: list[tuple[tuple[float, ...], int, dict[int, float]]] = [
+    ((0.5, 0.02), 12, {6: 0.588404844583, 8: 0.868070806254}),
+    ((0.5, 0.02), 12, {2: 0.0529744254140, 5: 0.344754965369, 11: 0.994513423092}),
+    ((1.0, 1e-8), 37, {10: 1.28183080505e-4, 18: 0.382125720297}),
+    ((1.0, 1e-8), 37, {19: 0.772696758947, 25: 0.999436577402}),
+    ((0.1, 1e-6), 218, {50: 1.40165324978e-3, 109: 0.515117342208}),
+    ((0.1, 1e-6), 218, {110: 0.561260932710, 200: 0.999955362456}),
+    ((2.0, 1e-10), 25, {5: 3.44737398667e-7, 12: 0.414601495411, 13: 0.920774927589}),
+    ((1.0, 1e-8, 0.8), 41, {19: 0.722371194440, 25: 0.997715193249, 35: 0.999999241690}),
+]
+
+
+@pytest.mark.parametrize(("parameters", "length", "values"), TABLED)
 def test_published_chances(parameters, length, values):
     law = OptimalThreshold(*parameters)
     assert len(law.weights) == length
@@ -104,12 +84,9 @@ def ball(value: Fraction) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-SETTINGS = [
-    (growth, delta, growth * part)
-    for growth, delta, part in product(
-        (0.1, 0.5, 1.0, 2.0, 7.0, 30.0), (0.3, 1e-2, 1e-6, 1e-10, 1e-15, 1e-20), (1, 0.8, 0.3)
-    )
-]
+GROWTHS, DELTAS = (0.1, 0.5, 1.0, 2.0, 7.0, 30.0), (0.3, 1e-2, 1e-6, 1e-10, 1e-15, 1e-20)
+EVERY = product(GROWTHS, DELTAS, (1, 0.8, 0.3))
+SETTINGS = [(growth, delta, growth * part) for growth, delta, part in EVERY]
 
 
 @pytest.mark.parametrize(("growth", "delta", "decay"), some_of(SETTINGS, 12))
