@@ -54,13 +54,16 @@ def warned_and_held(law, k, scale, records, prior, rng):
     return np.array([f"{level:g}" in named for level in LEVELS]), np.array(held)
 
 
+def in_cases(number: int, *of: Any) -> tuple[Any, Any]:
+    warned, held = zip(*(warned_and_held(*of) for _ in range(number)), strict=True)
+    return np.array(warned), np.array(held)
+
+
 @pytest.fixture(scope="module")
 def hidden() -> tuple[Any, Any]:
     """Six bins of an exponential law, of which most have few records beside the noise."""
     rng = np.random.default_rng(1)
-    cases = [warned_and_held("exponential", 6, 10.0, 100, 1.0, rng) for _ in range(4)]
-    warned, held = (np.array(each) for each in zip(*cases, strict=True))
-    return warned, held
+    return in_cases(4, "exponential", 6, 10.0, 100, 1.0, rng)
 
 
 def test_where_intervals_fail_a_warning_says_so(hidden: tuple[Any, Any]) -> None:
@@ -76,8 +79,7 @@ def test_where_intervals_fail_a_warning_says_so(hidden: tuple[Any, Any]) -> None
 )
 def test_clear_counts_have_no_warning(law: str, k: int, scale: float, records: int) -> None:
     rng = np.random.default_rng(2)
-    cases = [warned_and_held(law, k, scale, records, 1.0, rng) for _ in range(1)]
-    warned, held = (np.array(each) for each in zip(*cases, strict=True))
+    warned, held = in_cases(1, law, k, scale, records, 1.0, rng)
     assert not warned.any()
     assert held.mean() >= 0.9
 
@@ -86,8 +88,7 @@ def test_without_the_rule_failures_are_silent(monkeypatch: pytest.MonkeyPatch) -
     """Negative control: of the same releases, where nothing counts as moved."""
     monkeypatch.setattr(ordered, "_MOVED", np.inf)
     rng = np.random.default_rng(1)
-    cases = [warned_and_held("exponential", 6, 10.0, 100, 1.0, rng) for _ in range(1)]
-    warned, held = (np.array(each) for each in zip(*cases, strict=True))
+    warned, held = in_cases(1, "exponential", 6, 10.0, 100, 1.0, rng)
     assert np.any(~warned & ~held)
 
 

@@ -22,18 +22,16 @@ def test_quantiles_from_anywhere(start):
     assert rough != pytest.approx(stats.norm.ppf(LEVELS), abs=1e-2)
 
 
-def test_a_step_is_found_though_no_value_is_near_0():
+def test_a_step_is_found_and_what_is_below_0_everywhere_ends_at_the_upper_bound():
     def step(places, _which):
         return np.where(places < 0.3, -np.inf, 1.0), np.zeros(places.size)
 
-    assert increasing_roots(step, np.zeros(1), -1.0, 1.0, 1e-9) == pytest.approx([0.3], abs=1e-14)
-
-
-def test_what_is_below_0_everywhere_ends_at_the_upper_bound():
     def negative(places, _which):
         return places - 5, np.ones(places.size)
 
-    assert increasing_roots(negative, np.zeros(1), -1.0, 1.0, 1e-9) == pytest.approx([1.0])
+    for function, root in ((step, 0.3), (negative, 1.0)):
+        found = increasing_roots(function, np.zeros(1), -1.0, 1.0, 1e-9)
+        assert found == pytest.approx([root], abs=1e-14)
 
 
 def test_steps_that_creep_are_replaced_by_halving():

@@ -24,17 +24,11 @@ WEIGHTS = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=40)
 
 
 @given(fractions)
-def test_round_up_is_the_smallest_float_above(value: Fraction) -> None:
-    up = round_up(value)
-    assert Fraction(up) >= value
-    assert Fraction(math.nextafter(up, -math.inf)) < value
-
-
-@given(fractions)
-def test_round_down_is_the_largest_float_below(value: Fraction) -> None:
-    down = round_down(value)
-    assert Fraction(down) <= value
-    assert Fraction(math.nextafter(down, math.inf)) > value
+def test_rounding_is_to_the_next_float_above_or_below(value: Fraction) -> None:
+    up, down = round_up(value), round_down(value)
+    assert Fraction(down) <= value <= Fraction(up)
+    below, above = math.nextafter(up, -math.inf), math.nextafter(down, math.inf)
+    assert Fraction(below) < value < Fraction(above)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -1.5, 0.1, 5e-324, 1.7976931348623157e308])

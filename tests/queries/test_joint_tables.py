@@ -275,6 +275,11 @@ def test_what_does_not_fit_is_refused(arguments, error, match):
         counting(**arguments)
 
 
+def test_one_cell_and_another_for_all_else_suffice():
+    space = counting(cells=CELLS[:1], unknown=("a", "b")).output_domain.descriptor
+    assert space.categories == (CELLS[0], ("a", "b"))
+
+
 def test_a_cell_for_all_others_that_reads_like_another_is_refused():
     with pytest.raises(ValueError, match=r"unknown=\(.North., .yes.\): .*be a new"):
         counting(cells=CELLS, unknown=in_a_cell(("North", "yes")))

@@ -155,19 +155,14 @@ def measured(query: Any, scale: float) -> Any:
     return query.select(dp.len(scale=scale, signed=True)).resolve()
 
 
-def test_an_error_says_that_the_queries_are_used_up() -> None:
+def test_an_error_says_that_the_queries_are_used_up_or_a_share_too_small() -> None:
     context = context_of(split_evenly_over=1)
     measurement = measured(context.query(), 4.0)
     context.queryable(measurement)
     assert internals.USED_UP in error_of(lambda: context.queryable(measurement))
-
-
-def test_an_error_says_that_a_share_is_too_small() -> None:
-    context = context_of(split_evenly_over=2)
-    measurement = measured(context.query(), 4.0)
-    assert internals.TOO_SMALL in error_of(
-        lambda: context_of(split_by_weights=[1, 9]).queryable(measurement)
-    )
+    measurement = measured(context_of(split_evenly_over=2).query(), 4.0)
+    shares = context_of(split_by_weights=[1, 9])
+    assert internals.TOO_SMALL in error_of(lambda: shares.queryable(measurement))
 
 
 def test_an_error_says_that_a_queryable_is_answering() -> None:

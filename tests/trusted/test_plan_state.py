@@ -108,14 +108,6 @@ def test_a_select_may_hold_constants_beside_a_column() -> None:
         assert ob.posterior(query().select(i=mixed), **OF_I).release().d_in == 1
 
 
-@pytest.mark.parametrize("seed", [0, 5])
-def test_every_seed_is_one(seed: int) -> None:
-    """Also 0, which Python takes for nothing."""
-    seeded = pl.int_range(pl.len()).shuffle(seed=seed).over("p") < 1
-    with pytest.raises(ValueError, match=r"filter: over looks .*Only `truncate"):
-        ob.posterior(query(of_persons()).filter(seeded), **OF_I)
-
-
 def test_windows_that_give_lists_or_other_rows_are_no_limits() -> None:
     for strategy in ("join", "explode"):
         numbers: Any = pl.int_range(pl.len())

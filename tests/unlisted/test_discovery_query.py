@@ -42,10 +42,7 @@ def test_categories_that_are_listed_with_others_are_discovered_by_a_query_of_the
     assert {*keys} == {*shown.categories}
 
 
-@pytest.mark.parametrize("rest", [0.0, 1.0, -0.2, True, "most", 1])
-def test_the_rest_is_a_share(rest: Any) -> None:
-    with pytest.raises(ValueError, match="above 0 and below 1"):
-        ob.discover(query(), "key", **ASKED, rest=rest)
+EITHER = TypeError, ValueError
 
 
 @pytest.mark.parametrize(
@@ -59,17 +56,18 @@ def test_the_rest_is_a_share(rest: Any) -> None:
         ({"mechanism": "laplace_parameters"}, ValueError, "laplace_parameters"),
         ({"mechanism": ob.LaplaceParameters(1.0)}, TypeError, "must be 'auto'"),
         ({"mechanism": Discovery(OptimalThreshold(2.0, 1e-8))}, ValueError, "exceeds the budget"),
+        *(({"column": of}, EITHER, "column=") for of in (["key", "n"], 3, None)),
+        *(({"rest": of}, ValueError, "above 0") for of in (0.0, 1.0, -0.2, True, "most", 1)),
     ],
 )
 def test_arguments_are_checked_before_anything_is_read(arguments, error, message):
+    def call():
+        asked = ob.discover(query(), **{"column": "key"} | ASKED | arguments)
+        assert "budget" in message, "of which a release knows"
+        asked.release()
+
     with pytest.raises(error, match=re.escape(message)):
-        ob.discover(query(), "key", **ASKED | arguments).release()
-
-
-@pytest.mark.parametrize("column", [["key", "n"], 3, None])
-def test_one_column_is_asked(column: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match="column="):
-        ob.discover(query(), column, **ASKED)
+        call()
 
 
 def test_a_column_that_is_not_there_is_refused_without_the_names_of_others() -> None:

@@ -141,17 +141,17 @@ def test_parts_see_one_choice_of_the_rows_of_each_person(keep, monkeypatch):
     assert found["key"].n_unique() == 600
 
 
+def of_persons(**unit: int) -> Any:
+    frame, loss = pl.LazyFrame({"person": [1, 2], "x": ["a", "b"]}), {"epsilon": 1.0, "delta": 1e-8}
+    return plain_context(frame, {**unit, "identifier": "person"}, loss).query()
+
+
 @pytest.mark.parametrize("unit", ["contributions", "changes"])
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("nulls", ["a", "none", ob.DROP])
 def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int, nulls: Any) -> None:
     """Each count moves by as many people as there are, two where one is exchanged."""
-    context = plain_context(
-        pl.LazyFrame({"person": [1, 2], "x": ["a", "b"]}),
-        {unit: number, "identifier": "person"},
-        {"epsilon": 1.0, "delta": 1e-8},
-    )
-    query = context.query().truncate_per_group(3)
+    query = of_persons(**{unit: number}).truncate_per_group(3)
     asked = ob.discover(query, "x", nulls=nulls)
     people = number * (2 if unit == "changes" else 1)
     assert asked._bound.distance == ob.Distance.limited(3 * people, people)
@@ -181,12 +181,7 @@ def test_nulls_under_a_label_are_another_value_of_a_bound(nulls: Any, largest: i
 )
 def test_people_are_those_of_the_column_that_the_unit_names(step: Any, people: bool) -> None:
     """One that the plan computes anew under its name is no identifier, and records are counted."""
-    context = plain_context(
-        pl.LazyFrame({"person": [1, 2], "x": ["a", "b"]}),
-        {"contributions": 1, "identifier": "person"},
-        {"epsilon": 1.0, "delta": 1e-8},
-    )
-    query: Any = context.query()
+    query: Any = of_persons(contributions=1)
     asked = ob.discover(step(query.truncate_per_group(3)), "x", nulls=ob.DROP)._bound
     assert asked.space.people is people
     assert asked.distance == ob.Distance.limited(3, 1 if people else 3)
