@@ -14,6 +14,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tests.helpers.sweeps import slow
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -42,13 +44,9 @@ def version_of(pin: Requirement) -> Version:
 
 
 def on(python: str) -> dict[str, str]:
-    return {
-        "python_full_version": python,
-        "python_version": ".".join(python.split(".")[:2]),
-        "sys_platform": "linux",
-        "platform_machine": "x86_64",
-        "platform_python_implementation": "CPython",
-    }
+    version = {"python_full_version": python, "python_version": ".".join(python.split(".")[:2])}
+    machine = {"sys_platform": "linux", "platform_machine": "x86_64"}
+    return version | machine | {"platform_python_implementation": "CPython"}
 
 
 def pinned(text: str, python: str) -> dict[str, Version]:
@@ -96,14 +94,7 @@ def test_every_requirement_has_one_version(file: str, python: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize(
-    "python",
-    [
-        PYTHONS[0],
-        *(pytest.param(one, marks=pytest.mark.slow) for one in PYTHONS[1:-1]),
-        PYTHONS[-1],
-    ],
-)
+@pytest.mark.parametrize("python", [PYTHONS[0], PYTHONS[-1], *slow(PYTHONS[1:-1])])
 def test_versions_are_for_every_python(file: str, python: str) -> None:
     assert refused((ROOT / file).read_text("utf-8"), python) == []
 

@@ -1,6 +1,4 @@
-"""A slice or a plugin uses private names of the core by its door: the file `door.txt` beside its
-modules, in which each has a line. Public names need none, nor do the words that all rooms share.
-"""
+"""Slices and plugins use the core's private names by their `door.txt`; public ones need none."""
 
 import ast
 from collections.abc import Iterator
@@ -14,21 +12,12 @@ from tests.helpers.doors import PUBLIC, names_of
 from tests.helpers.sources import ROOT
 
 #: The folders of slices, and of plugins that have a door, and how many names it has.
-DOORS = {
-    "opendp_bayes/surveys": 80,
-    "opendp_bayes/unlisted": 40,
-    "opendp_bayes/unlisted/trusted": 15,
-    "plugins/opendp-bayes-office": 22,
-    "plugins/opendp-bayes-research": 19,
-}
+DOORS = {"opendp_bayes/surveys": 80, "opendp_bayes/unlisted": 40}
+DOORS |= {"opendp_bayes/unlisted/trusted": 15}
+DOORS |= {"plugins/opendp-bayes-office": 22, "plugins/opendp-bayes-research": 19}
 #: Checks, messages, rounding, labels and types.
-SHARED = {
-    "opendp_bayes.mathematics.rounding",
-    "opendp_bayes.mathematics.telling",
-    "opendp_bayes.mathematics.validation",
-    "opendp_bayes.release_format.data",
-    "opendp_bayes.release_format.labels",
-}
+SHARED = {f"opendp_bayes.mathematics.{of}" for of in ("rounding", "telling", "validation")}
+SHARED |= {"opendp_bayes.release_format.data", "opendp_bayes.release_format.labels"}
 OPEN = {*PUBLIC, *ob._MODULES, *names_of(extend), *names_of(framework)}
 
 

@@ -1,6 +1,4 @@
-"""A mechanism of a known family is one file: from its law alone follow its exact loss, its
-posterior, its place in a plan and its audit.
-"""
+"""A mechanism of a known family is one file: its law gives loss, posterior, plan and audit."""
 
 import ast
 import math
@@ -67,13 +65,8 @@ class NearestLaplace(NoisyCounts):
 PACKAGE = Path(ob.__file__).parent
 #: Where a mechanism is named outside `mechanisms`: its constructor, what
 #: `auto` and a plan compare unless told otherwise, what has a law of OpenDP's noise; and the door.
-NAMED_IN = {
-    "__init__.py",
-    "queries/constructors.py",
-    "planning/automatic.py",
-    "planning/plan.py",
-    "results/external_counts.py",
-}
+NAMED_IN = {"__init__.py", "queries/constructors.py", "results/external_counts.py"}
+NAMED_IN |= {f"planning/{of}.py" for of in ("automatic", "plan")}
 
 
 def named_in(source: str) -> set[str]:

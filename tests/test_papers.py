@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,14 +113,9 @@ def test_help_lists_the_claims_in_order_and_an_unknown_one_is_refused(monkeypatc
 
 
 def printed(script: str, claims: list[str]) -> list[str]:
-    result = subprocess.run(
-        [sys.executable, "-X", "utf8", script, *claims],
-        cwd=ROOT,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=600,
-        check=False,
-    )
+    command = [sys.executable, "-X", "utf8", script, *claims]
+    output: Any = {"capture_output": True, "encoding": "utf-8", "timeout": 600, "check": False}
+    result = subprocess.run(command, cwd=ROOT, **output)
     assert result.returncode == 0, result.stderr
     return result.stdout.splitlines()
 

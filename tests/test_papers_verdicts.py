@@ -46,15 +46,12 @@ def law(mechanism: ob.Mechanism, counts: tuple[int, ...], prior: float = 1.0) ->
 
 def within(mechanism: ob.Mechanism, counts: tuple[int, int], k: int) -> float:
     """P(H <= t) at the smallest t that k records reach: on one side, if the data are skewed."""
-    near = [
-        float(
-            ob.mechanisms.hellinger_distance(
-                np.add(counts, 1.0), [counts[0] + s + 1.0, counts[1] - s + 1.0]
-            )
-        )
-        for s in (k, -k)
-        if 0 <= counts[0] + s <= sum(counts)
-    ]
+
+    def distance(s):
+        moved = [counts[0] + s + 1.0, counts[1] - s + 1.0]
+        return float(ob.mechanisms.hellinger_distance(np.add(counts, 1.0), moved))
+
+    near = [distance(s) for s in (k, -k) if 0 <= counts[0] + s <= sum(counts)]
     return float(law(mechanism, counts).cdf(min(near) * (1 + 1e-9)))
 
 
@@ -188,14 +185,14 @@ def test_s8_lemma_2_is_true_of_two_values() -> None:
     assert verdict("S8") == conditional(max(two) <= 1e-12, fails) == "C"
 
 
+CLOSE = "1.0351 for lambda = epsilon/(2 ln(2/delta)), 1.0341 with the proof's"
+
+
 @pytest.mark.parametrize(
     ("claim", "part"),
     [
-        ("P31", "epsilon=1: 1, 2;"),
-        ("P33", "epsilon=1: 1, 2;"),
-        ("P36", "n = 1, 3;"),
-        ("S14", "cited planar algorithm, so for m <= 3"),
-        ("N28", "1.0351 for lambda = epsilon/(2 ln(2/delta)), 1.0341 with the proof's"),
+        *(("P31", "epsilon=1: 1, 2;"), ("P33", "epsilon=1: 1, 2;"), ("P36", "n = 1, 3;")),
+        *(("S14", "cited planar algorithm, so for m <= 3"), ("N28", CLOSE)),
     ],
 )
 def test_what_a_note_shows(claim: str, part: str) -> None:

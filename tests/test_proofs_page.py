@@ -15,13 +15,8 @@ from tests.helpers.trusted_page import anchor_of, is_defined
 TEXT = PAGE.read_text(encoding="utf-8")
 #: Headings under which nothing is proved that a function of this package rests on; plans of other
 #: engines are the plugin's.
-WITHOUT = {
-    "Notation",
-    "Errors in the papers",
-    "Functions and tests",
-    "Sources",
-    "Plans of other engines",
-}
+WITHOUT = {"Notation", "Errors in the papers", "Functions and tests", "Sources"}
+WITHOUT |= {"Plans of other engines"}
 _HEADING = re.compile(r"^###? (.*)$", re.MULTILINE)
 _ROW = re.compile(r"^\| \[(.*?)\]\(#(.*?)\) \| `(.*?)` \| `(.*?)` \|$", re.MULTILINE)
 HEADINGS = [heading for heading in _HEADING.findall(TEXT) if heading not in WITHOUT]

@@ -1,6 +1,4 @@
-"""The template of plugins, copied, renamed and installed elsewhere: its tests, and the commands of
-its page.
-"""
+"""The template of plugins, copied, renamed and installed: its tests and its page's commands."""
 
 import ast
 import os

@@ -1,6 +1,4 @@
-"""A module's tests are found by its name, or by a line of CONTRIBUTING.md; what they ask of a
-message is short.
-"""
+"""A module's tests are found by name or by CONTRIBUTING.md; they ask little of a message."""
 
 import ast
 import re

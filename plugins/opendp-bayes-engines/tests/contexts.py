@@ -14,12 +14,8 @@ MESSAGE = "engines: counting: counting failed. The cause is withheld"
 
 
 def made(table: Any, *, shares: int = 1, epsilon: float = 1.0, **unit: Any) -> EngineContext:
-    return context(
-        table,
-        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
-        privacy_loss=dp.loss_of(epsilon=epsilon),
-        split_evenly_over=shares,
-    )
+    unit, loss = dp.unit_of(**(unit or {"contributions": 1})), dp.loss_of(epsilon=epsilon)
+    return context(table, privacy_unit=unit, privacy_loss=loss, split_evenly_over=shares)
 
 
 def two_shares(table: Any) -> EngineContext:

@@ -1,6 +1,4 @@
-"""A driver of a Spark cluster of two worker processes on this machine, in which things fail. Prints
-what happened as JSON; run by `test_spark.py`, which looks at everything that was printed.
-"""
+"""A Spark driver with two workers in which things fail; prints as JSON, for `test_spark.py`."""
 
 import json
 import os

@@ -7,32 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
-import pytest
 from hypothesis import strategies as st
 
+from tests.helpers.sweeps import slow
+
 #: The engines that every test of counting runs on. Spark takes half a minute to start.
-ENGINES = [
-    "polars",
-    "duckdb",
-    "dask",
-    "ibis",
-    "ibis on polars",
-    pytest.param("spark", marks=pytest.mark.slow),
-    pytest.param("spark connect", marks=pytest.mark.slow),
-]
+ENGINES = ["polars", "duckdb", "dask", "ibis", "ibis on polars", *slow(["spark", "spark connect"])]
 TEXTS = [
     "yes", "Yes", "yes ", " yes", "no", "NO", "", "\x00", "é", "e\u0301", "ß", "SS", "İ", "漢字",
     "🙂🙃", "a'b", 'a"b', "a\\b", "a%_b", "NaN", "null", "\u00a0", "\ufffd", "x" * 70_000,
 ]  # fmt: skip
-DATES = [
-    datetime.date(1, 1, 1),
-    datetime.date(999, 12, 31),
-    datetime.date(1582, 10, 10),
-    datetime.date(1969, 12, 31),
-    datetime.date(1970, 1, 1),
-    datetime.date(2000, 2, 29),
-    datetime.date(9999, 12, 31),
-]
+_DAYS = (1, 1, 1), (999, 12, 31), (1582, 10, 10), (1969, 12, 31), (1970, 1, 1), (2000, 2, 29)
+DATES = [datetime.date(*day) for day in (*_DAYS, (9999, 12, 31))]
 ODD_NAME = 'a "name" `of` it.s\\ *'
 #: The values of each column, nulls apart, and its type.
 VALUES: dict[str, tuple[Any, list[Any]]] = {
@@ -69,27 +55,18 @@ def rows(seed: int, size: int) -> pl.DataFrame:
     """Rows with every value somewhere, where they are enough, and nulls in all columns."""
     draw = random.Random(seed)
     every = {**COUNTED, **WRITTEN}
-    return pl.DataFrame(
-        {
-            name: [
-                values[row] if row < len(values) else draw.choice([*values, None])
-                for row in range(size)
-            ]
-            for name, (_, values) in every.items()
-        },
-        schema={name: dtype for name, (dtype, _) in every.items()},
-    )
+
+    def filled(values: list[Any]) -> list[Any]:
+        more = (draw.choice([*values, None]) for _ in range(size - len(values)))
+        return [*values[:size], *more]
+
+    schema = {name: dtype for name, (dtype, _) in every.items()}
+    return pl.DataFrame({name: filled(values) for name, (_, values) in every.items()}, schema)
 
 
-_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "is_in": lambda value, constants: value in constants,
-}
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne}
+_COMPARED |= {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_COMPARED["is_in"] = lambda value, constants: value in constants
 
 
 def holds(condition: tuple[str, str, Any], row: Mapping[str, Any]) -> bool:

@@ -41,39 +41,22 @@ def of_polars(dtype: Any) -> pl.LazyFrame:
 
 
 #: Types of each engine that polars does not share, and the names that messages give them.
-DUCKDB = {
-    "HUGEINT": "HUGEINT",
-    "UHUGEINT": "UHUGEINT",
-    "DECIMAL(18, 3)": "DECIMAL",
-    "JSON": "JSON",
-    "UUID": "UUID",
-    "INTERVAL": "INTERVAL",
-    "TIMESTAMP": "TIMESTAMP",
-    "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
-    "TIMESTAMP_S": "TIMESTAMP_S",
-    "TIME": "TIME",
-    "BLOB": "BLOB",
-    "BIT": "BIT",
-    "INTEGER[]": r"INTEGER\[\]",
-    "STRUCT(secret INTEGER)": "STRUCT",
-    "MAP(VARCHAR, INTEGER)": "MAP",
-    "ENUM('secret', 'b')[]": "ENUM",
-}
+_PLAIN = "HUGEINT UHUGEINT JSON UUID INTERVAL TIMESTAMP TIMESTAMP_S TIME BLOB BIT"
+DUCKDB = {name: name for name in _PLAIN.split()}
+DUCKDB |= {"DECIMAL(18, 3)": "DECIMAL", "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}
+DUCKDB |= {"INTEGER[]": r"INTEGER\[\]", "STRUCT(secret INTEGER)": "STRUCT"}
+DUCKDB |= {"MAP(VARCHAR, INTEGER)": "MAP", "ENUM('secret', 'b')[]": "ENUM"}
+DECIMALS = pd.ArrowDtype(pa.decimal128(9, 2))
+IN_ZONES = pd.ArrowDtype(pa.timestamp("us", "Asia/Tokyo"))
 OTHERS: dict[str, tuple[Any, str]] = {
     "dask int64": (lambda: of_pandas(1, dtype="int64"), "int64 of numpy"),
     "dask bool": (lambda: of_pandas(True, dtype="bool"), "bool of numpy"),
     "dask strings": (lambda: of_pandas("a", dtype="string[python]"), "string"),
     "dask category": (lambda: of_pandas("secret", dtype="category"), "category"),
     "dask timestamps": (lambda: of_pandas(0, dtype="datetime64[ns]"), "datetime64"),
-    "dask decimals": (
-        lambda: of_pandas(None, dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
-        "decimal128",
-    ),
+    "dask decimals": (lambda: of_pandas(None, dtype=DECIMALS), "decimal128"),
     "dask bool8": (lambda: of_pandas(None, dtype=pd.ArrowDtype(pa.bool8())), "bool8"),
-    "dask zones": (
-        lambda: of_pandas(None, dtype=pd.ArrowDtype(pa.timestamp("us", "Asia/Tokyo"))),
-        "timestamp",
-    ),
+    "dask zones": (lambda: of_pandas(None, dtype=IN_ZONES), "timestamp"),
     "polars Int128": (lambda: of_polars(pl.Int128), "Int128"),
     "polars Decimal": (lambda: of_polars(pl.Decimal(9, 2)), "Decimal"),
     "polars Datetime": (lambda: of_polars(pl.Datetime), "Datetime"),
@@ -231,19 +214,14 @@ def test_the_file_is_private_and_holds_the_named_columns_alone() -> None:
 
 
 def test_the_file_goes_with_the_process(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import duckdb, os; from opendp_bayes_engines import columns\n"
-            "for _ in range(3): columns(duckdb.sql('SELECT 1 AS a'), ['a'])\n"
-            "print(sum(len(files) for *_, files in os.walk(os.environ['TMPDIR'])))",
-        ],
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
+    program = (
+        "import duckdb, os; from opendp_bayes_engines import columns\n"
+        "for _ in range(3): columns(duckdb.sql('SELECT 1 AS a'), ['a'])\n"
+        "print(sum(len(files) for *_, files in os.walk(os.environ['TMPDIR'])))"
     )
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    output: Any = {"stdout": subprocess.PIPE, "text": True, "check": True}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, **output)
     assert done.stdout.splitlines()[-1].strip() == "3"  # DuckDB draws a bar where it takes long
     assert list(tmp_path.iterdir()) == []
 
@@ -274,12 +252,8 @@ def test_all_of_the_core_works_on_what_was_written() -> None:
         "SELECT range % 50 AS person, range % 90 AS age, ['no', 'yes'][1 + range % 2] AS vote"
         " FROM range(400)"
     )
-    of = checked_context(
-        columns(table, ["person", "age", "vote"]),
-        {"contributions": 1, "identifier": "person"},
-        {"epsilon": 1e3},
-        2,
-    )
+    person = {"contributions": 1, "identifier": "person"}
+    of = checked_context(columns(table, ["person", "age", "vote"]), person, {"epsilon": 1e3}, 2)
     query = of.query().truncate_per_group(9).filter(pl.col("age") >= 18)
     levels = ob.levels("vote", ["no", "yes"], branching=2, nulls="no", unknown="no")
     assert ob.survey(query, levels).release()["vote"].drawn is not None

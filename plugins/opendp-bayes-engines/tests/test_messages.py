@@ -1,6 +1,4 @@
-"""Errors show no rows: where a user gives a frame, a column of one or rows by mistake, they name
-the type. A Context refuses what `ob.context` refuses, in the same words.
-"""
+"""Errors name the type of a frame, a column or rows given by mistake, and show no rows."""
 
 import math
 from collections.abc import Callable
@@ -20,15 +18,10 @@ from opendp_bayes_engines import EngineQuery, columns, context
 VALUE = "a value of a row"
 ROWS = pl.DataFrame({"a": [VALUE, "x"]})
 RELATION = duckdb.connect().from_arrow(ROWS.to_arrow())
-GIVEN: dict[str, Any] = {
-    "duckdb": RELATION,
-    "polars": ROWS,
-    "polars series": ROWS["a"],
-    "pandas": ROWS.to_pandas(),
-    "pandas series": ROWS.to_pandas()["a"],
-    "dask": dd.from_pandas(ROWS.to_pandas(), npartitions=1),
-    "numpy": np.array([VALUE]),
-}
+PANDAS = ROWS.to_pandas()
+GIVEN: dict[str, Any] = {"duckdb": RELATION, "polars": ROWS, "polars series": ROWS["a"]}
+GIVEN |= {"pandas": PANDAS, "pandas series": PANDAS["a"], "numpy": np.array([VALUE])}
+GIVEN["dask"] = dd.from_pandas(PANDAS, npartitions=1)
 ASK: dict[str, Callable[[EngineQuery, Any], Any]] = {
     "filter": lambda query, of: query.filter(of),
     "column": lambda query, of: query.filter((of, "==", "a")),

@@ -2,6 +2,7 @@
 
 import copy
 import datetime
+from itertools import product
 from typing import Any
 
 import duckdb
@@ -21,14 +22,10 @@ from tests.helpers.grouped import with_groups
 #: Of Dask, which the door of the core silences, and these tests go around.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
 
-FRAME = pl.DataFrame(
-    {
-        "person": [1, 1, 1, 2, 2, 3, None],
-        "vote": ["yes", "no", None, "Yes", "yes", "no", "no"],
-        "region": ["north", "south", "north", None, "north", "south", "east"],
-        "age": [17, 18, None, 40, 55, 99, -3],
-    }
-)
+_VOTES = ["yes", "no", None, "Yes", "yes", "no", "no"]
+_REGIONS = ["north", "south", "north", None, "north", "south", "east"]
+_COLUMNS = {"person": [1, 1, 1, 2, 2, 3, None], "vote": _VOTES, "region": _REGIONS}
+FRAME = pl.DataFrame(_COLUMNS | {"age": [17, 18, None, 40, 55, 99, -3]})
 VOTES: dict[str, Any] = {"categories": ["no", "yes"], "nulls": "none", "unknown": "other"}
 TABLE = FRAME.lazy()
 
@@ -57,24 +54,13 @@ def test_a_release_through_each_engine_debits_equally(in_an_engine: Any) -> None
 
 def test_joint_tables_and_groups(in_an_engine: Any) -> None:
     of = made(in_an_engine, shares=2, epsilon=400.0)
-    joint = ob.posterior(
-        of.query().filter(("age", ">", -3)),
-        ["region", "vote"],
-        categories={"region": ["north", "south"], "vote": ["no", "yes"]},
-        nulls={"region": "nowhere", "vote": "none"},
-        unknown={"region": "nowhere", "vote": "none"},
-    ).release()
-    assert dict(zip(joint.categories, joint.drawn, strict=True)) == {
-        ("north", "no"): 0,
-        ("north", "yes"): 2,
-        ("north", "none"): 0,
-        ("south", "no"): 2,
-        ("south", "yes"): 0,
-        ("south", "none"): 0,
-        ("nowhere", "no"): 0,
-        ("nowhere", "yes"): 0,
-        ("nowhere", "none"): 1,
-    }
+    rest = {"region": "nowhere", "vote": "none"}
+    labels = {"region": ["north", "south"], "vote": ["no", "yes"]}
+    query, columns = of.query().filter(("age", ">", -3)), ["region", "vote"]
+    joint = ob.posterior(query, columns, categories=labels, nulls=rest, unknown=rest).release()
+    cells = dict.fromkeys(product(("north", "south", "nowhere"), ("no", "yes", "none")), 0)
+    wanted = cells | {("north", "yes"): 2, ("south", "no"): 2, ("nowhere", "none"): 1}
+    assert dict(zip(joint.categories, joint.drawn, strict=True)) == wanted
     labels = with_groups(VOTES, {"region": ["north", None]})
     grouped = ob.posterior(of.query(), "vote", by="region", **labels).release()
     assert grouped["north"].drawn == (0, 2, 1, 0)
@@ -90,12 +76,9 @@ def test_a_table_of_one_column_twice_is_refused() -> None:
 
 
 def test_a_discovery_shows_values_of_several_people(in_an_engine: Any) -> None:
-    of = context(
-        in_an_engine,
-        privacy_unit=dp.unit_of(contributions=1, identifier="person"),
-        privacy_loss=dp.loss_of(epsilon=200.0, delta=1e-6),
-        split_evenly_over=1,
-    )
+    unit = dp.unit_of(contributions=1, identifier="person")
+    loss = dp.loss_of(epsilon=200.0, delta=1e-6)
+    of = context(in_an_engine, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)
     query = of.query().truncate_per_group(3)
     release = ob.discover(query, "vote", nulls="none").release()
     assert (release.people, release.categories) == (True, ("none", "no", "yes"))
@@ -254,12 +237,9 @@ def test_a_relation_that_is_gone_is_not_read_before_a_release() -> None:
 def test_steps_that_an_engine_has_not_say_where_they_are(name: str) -> None:
     """And the way that they name answers."""
     table = duckdb.sql("SELECT range % 2 = 0 AS vote FROM range(100)")
-    query = context(
-        table,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    ).query()
+    unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
+    of = context(table, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)
+    query = of.query()
     message = rf"{name}: is no step .* ob\.context\(opendp_bayes_engines\.columns\(table, names\)"
     with pytest.raises(AttributeError, match=message):
         getattr(query, name)

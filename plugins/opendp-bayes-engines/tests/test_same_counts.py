@@ -1,6 +1,4 @@
-"""Every engine counts and writes what Python counts, over the ends of every type that it accepts,
-beside the same table with one odd record more.
-"""
+"""Every engine counts what Python counts, at the ends of every type, with one odd record more."""
 
 import datetime
 from collections import Counter

@@ -94,15 +94,10 @@ def test_a_cluster_in_which_things_fail(tmp_path: Path, request: pytest.FixtureR
     logs = Path(pyspark.__path__[0]) / "work"  # where a local cluster puts those of its workers
     before = set(logs.glob("app-*"))
     script = Path(__file__).with_name("spark_cluster.py")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", script, tmp_path],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=900,
-        check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
+    found = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    output: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    output |= {"timeout": 900, "check": False, "env": os.environ | found}
+    done = subprocess.run([sys.executable, "-W", "ignore", script, tmp_path], **output)
     ours = set(logs.glob("app-*")) - before
     printed = [done.stdout, *(file.read_text() for app in ours for file in app.rglob("std*"))]
     for app in ours:

@@ -1,6 +1,4 @@
-"""At most m rows of each identifier, drawn at random, whatever others have and whatever a session
-has set.
-"""
+"""At most m rows of each identifier, at random, whatever others have or a session has set."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""Privacy loss distributions for `dp-accounting`: above the certified profile alone, and above
-every pair's own profile when composed.
-"""
+"""Loss distributions for `dp-accounting` lie above certified profiles, alone and composed."""
 
 import math
 from typing import Any

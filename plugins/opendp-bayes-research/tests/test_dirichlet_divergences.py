@@ -11,15 +11,10 @@ from opendp_bayes.mathematics.exponential.hellinger import bhattacharyya_angle, 
 from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION, SMALLEST_PRIOR
 from opendp_bayes_research.dirichlet_divergences import kullback_leibler, total_variation
 
-PAIRS = [
-    ((6.0, 6.0), (7.0, 5.0)),
-    ((6.0, 6.0), (9.0, 8.0)),  # both larger: two crossings
-    ((6.0, 6.0), (4.0, 2.5)),
-    ((3.0, 9.0), (3.0, 5.0)),
-    ((0.5, 3.0), (0.7, 0.2)),
-    ((51.0, 51.0), (40.0, 62.0)),
-    ((1.0, 101.0), (101.0, 1.0)),
-]
+#: Of the second both are larger: two crossings.
+PAIRS = [((6.0, 6.0), other) for other in ((7.0, 5.0), (9.0, 8.0), (4.0, 2.5))]
+PAIRS += [((3.0, 9.0), (3.0, 5.0)), ((0.5, 3.0), (0.7, 0.2))]
+PAIRS += [((51.0, 51.0), (40.0, 62.0)), ((1.0, 101.0), (101.0, 1.0))]
 
 
 def half_of_the_difference(a: tuple[float, float], b: tuple[float, float]) -> float:

@@ -9,13 +9,9 @@ from scipy.stats import beta
 import opendp_bayes as ob
 import opendp_bayes_research as research
 
-MECHANISMS = [
-    ob.LaplaceParameters(1.5),
-    ob.LaplaceParameters(1.0, noise="floored"),
-    ob.mechanisms.HellingerExponential(0.3),
-    ob.mechanisms.SmoothHellingerExponential(2.0, gamma=0.5),
-    ob.mechanisms.PermuteAndFlip(0.3),
-]
+MECHANISMS = [ob.LaplaceParameters(1.5), ob.LaplaceParameters(1.0, noise="floored")]
+MECHANISMS += [ob.mechanisms.HellingerExponential(0.3), ob.mechanisms.PermuteAndFlip(0.3)]
+MECHANISMS.append(ob.mechanisms.SmoothHellingerExponential(2.0, gamma=0.5))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)

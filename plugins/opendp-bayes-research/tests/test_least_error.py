@@ -31,17 +31,11 @@ SETTINGS: list[tuple[int, tuple[float, ...], float]] = [
 
 def mechanisms(size: int, prior: tuple[float, ...], epsilon: float) -> list[Any]:
     """Every built-in kind at its smallest scale."""
-    templates = [
-        ob.LaplaceParameters(1.0),
-        ob.LaplaceParameters(1.0, "floored"),
-        ob.LaplaceParameters(1.0, total="bounded"),
-        ob.LaplaceParameters(1.0, "floored", "bounded"),
-        ob.KNormParameters(1.0),
-        ob.mechanisms.HellingerExponential(1.0),
-        ob.mechanisms.HellingerExponential(1.0, "local"),
-        ob.mechanisms.SmoothHellingerExponential(1.0),
-        ob.mechanisms.PermuteAndFlip(1.0),
-    ]
+    exponential = ob.mechanisms.HellingerExponential
+    templates = [ob.LaplaceParameters(1.0, *of) for of in ((), ("floored",))]
+    templates += [ob.LaplaceParameters(1.0, of, "bounded") for of in ("discrete", "floored")]
+    templates += [ob.KNormParameters(1.0), exponential(1.0), exponential(1.0, "local")]
+    templates += [ob.mechanisms.SmoothHellingerExponential(1.0), ob.mechanisms.PermuteAndFlip(1.0)]
     found = []
     for template in templates:
         try:

@@ -1,6 +1,4 @@
-"""The smallest privacy loss and the smallest number of records that an error takes: by the error of
-a plan with as much, and of one with a little less.
-"""
+"""The smallest loss or size for an error, by plans with as much and with a little less."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""The thorough calibration, with losses of pairs that are made up: which are looked at, when the
-smoothness is no longer sought, and what is returned.
-"""
+"""Thorough calibration with made-up losses: which pairs are looked at, and what is returned."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,6 +1,4 @@
-"""Let the tests import `definitions`, the independent constructions of this package, and `paper`,
-what its examples compute beside it.
-"""
+"""Let the tests import `definitions` and `paper`, what its examples compute beside it."""
 
 import sys
 from pathlib import Path

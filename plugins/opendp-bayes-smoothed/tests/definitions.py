@@ -1,8 +1,4 @@
-"""The paper's definitions, written out by enumeration with fractions: nothing here uses a reduction
-or a closed form of the package.
-
-`e^ε` enters as the exact value of a float, so the profiles are exact rational numbers.
-"""
+"""The paper's definitions by enumeration with fractions; `e^ε` is the exact value of a float."""
 
 import math
 from collections import defaultdict
@@ -38,13 +34,8 @@ def sampled(counts: Counts, samples: int, replacement: str) -> Law:
 
 def hockey_stick(p: Law, q: Law, factor: Fraction) -> Fraction:
     """`max_S P(S) - factor Q(S)`."""
-    return sum(
-        (
-            max(value - factor * q.get(outcome, Fraction(0)), Fraction(0))
-            for outcome, value in p.items()
-        ),
-        Fraction(0),
-    )
+    terms = (max(p[of] - factor * q.get(of, Fraction(0)), Fraction(0)) for of in p)
+    return sum(terms, Fraction(0))
 
 
 def profile(law: Callable[[Counts], Law], counts: Counts, epsilon: float) -> Fraction:

@@ -19,11 +19,5 @@ def test_examples(name: str) -> None:
 
 def test_there_are_examples() -> None:
     finder = doctest.DocTestFinder()
-    assert (
-        sum(
-            bool(test.examples)
-            for name in MODULES
-            for test in finder.find(import_module(f"opendp_bayes_smoothed.{name}"))
-        )
-        >= 4
-    )
+    modules = (import_module(f"opendp_bayes_smoothed.{name}") for name in MODULES)
+    assert sum(bool(test.examples) for module in modules for test in finder.find(module)) >= 4

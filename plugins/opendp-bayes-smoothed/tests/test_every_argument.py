@@ -1,6 +1,4 @@
-"""Every argument of a loss, a profile or a map of this package matters: two values of each, whose
-results differ, and which of them is larger. An argument without a row fails.
-"""
+"""Every argument matters: two values of each, whose results differ, and which is larger."""
 
 import inspect
 from typing import Any
@@ -69,19 +67,19 @@ GUARANTEE, NOISE = obs.SmoothedDP(10, ((0.5, 0.5),)), obs.NoisySamplingHistogram
 ONE = {"counts": (6, 4), "rate": 0.5, "epsilon": 0.2}
 SMOOTHED = {"distributions": PI, "size": 10, "rate": 0.5, "epsilon": 0.9}
 PURE, APPROX = dp.max_divergence(), dp.approximate(dp.max_divergence())
+OF_TEN = {"size": 10, "prior": (1.0, 1.0)}
+SAMPLED, NOISY = obs.SamplingHistogram(1.0, 0.3), obs.NoisySamplingHistogram(4.0, 0.3)
+SMOOTHED_TEN = obs.smoothed(PI, size=10)
+EVEN = [[0.5, 0.5]]
 ROWS: list[Row] = [
     *rows(
-        obs.database_profile,
-        ONE,
-        float,
+        *(obs.database_profile, ONE, float),
         different={"log": True},
         larger={"counts": (9, 1), "rate": 0.8},
         smaller={"epsilon": 0.4, "replacement": WITH},
     ),
     *rows(
-        obs.smoothed_delta,
-        SMOOTHED,
-        float,
+        *(obs.smoothed_delta, SMOOTHED, float),
         different={"log": True},
         larger={"distributions": [[0.5, 0.5], [0.99, 0.01]], "rate": 0.8},
         smaller={"size": 20, "epsilon": 1.2, "replacement": WITH},
@@ -101,41 +99,33 @@ ROWS: list[Row] = [
         smaller={"distributions": [[0.6, 0.4], [0.9, 0.1]], "size": 20},
     ),
     *rows(
-        obs.composed,
-        {"losses": [(0.5, 0.1), (0.25, 0.1)]},
-        tuple,
+        *(obs.composed, {"losses": [(0.5, 0.1), (0.25, 0.1)]}, tuple),
         larger={"losses": [(0.5, 0.1), (0.5, 0.1)]},
     ),
     *rows(
-        noisy,
-        {"output_measure": PURE, "scale": 4.0, "rate": 0.3, "d_in": 1},
+        *(noisy, {"output_measure": PURE, "scale": 4.0, "rate": 0.3, "d_in": 1}),
         lambda found: found[0] if isinstance(found, tuple) else found,
         vary("output_measure", APPROX, DIFFERENT, lambda found: found),
         larger={"rate": 0.6, "d_in": 2},
         smaller={"scale": 8.0},
     ),
     *rows(
-        histogram,
-        {"output_measure": APPROX, "rate": 0.3, "replacement": "without", "d_in": 1},
+        *(histogram, {"output_measure": APPROX, "rate": 0.3, "replacement": "without", "d_in": 1}),
         lambda found: found[1] if isinstance(found, tuple) else found,
-        vary("output_measure", obs.smoothed(PI, size=10), DIFFERENT, repr),
+        vary("output_measure", SMOOTHED_TEN, DIFFERENT, repr),
         larger={"rate": 0.6, "d_in": 2},
         smaller={"replacement": WITH},
     ),
     *rows(
-        average,
-        {"output_measure": obs.smoothed(PI, size=10), "rate": 0.3, "values": [0, 1], "d_in": 1},
-        lambda found: found.delta(0.5),
-        vary("values", [0, 0], OF_THE_HISTOGRAM),
+        *(average, {"output_measure": SMOOTHED_TEN, "rate": 0.3, "values": [0, 1], "d_in": 1}),
+        *(lambda found: found.delta(0.5), vary("values", [0, 0], OF_THE_HISTOGRAM)),
         larger={"rate": 0.6},
-        smaller={"output_measure": obs.smoothed([[0.5, 0.5]], size=10), "d_in": 0},
+        smaller={"output_measure": obs.smoothed(EVEN, size=10), "d_in": 0},
     ),
     *rows(
-        smoothed_at,
-        {"distributions": PI, "size": 10},
-        float,
+        *(smoothed_at, {"distributions": PI, "size": 10}, float),
         refused={"size": 20},
-        smaller={"distributions": [[0.5, 0.5]]},
+        smaller={"distributions": EVEN},
     ),
     *rows(
         obs.SmoothedLoss.delta, {"self": loss(), "epsilon": 0.4}, float, smaller={"epsilon": 0.9}
@@ -143,68 +133,47 @@ ROWS: list[Row] = [
     *rows(obs.SmoothedLoss.epsilon, {"self": loss(), "delta": 0.2}, float, smaller={"delta": 0.25}),
     *rows(
         obs.SmoothedLoss.promised_delta,
-        {"self": obs.SmoothedLoss(GUARANTEE, NOISE), "epsilon": 0.1},
-        float,
+        *({"self": obs.SmoothedLoss(GUARANTEE, NOISE), "epsilon": 0.1}, float),
         smaller={"epsilon": 0.12},
     ),
     *rows(
-        obs.SmoothedLoss.statement,
-        {"self": loss(), "epsilons": (0.4,)},
-        str,
+        *(obs.SmoothedLoss.statement, {"self": loss(), "epsilons": (0.4,)}, str),
         different={"epsilons": (0.9,)},
     ),
     *rows(
         obs.SamplingHistogram,
         {"scale": 1.0, "rate": 0.3, "replacement": "without"},
-        lambda found: found.proven_loss(1, size=10, prior=(1.0, 1.0), delta=1.0).delta,
+        lambda found: found.proven_loss(1, **OF_TEN, delta=1.0).delta,
         larger={"rate": 0.6},
         smaller={"scale": 3.0, "replacement": WITH},
     ),
     *rows(
-        obs.NoisySamplingHistogram,
-        {"scale": 4.0, "rate": 0.3},
-        lambda found: found.proven_loss(1, size=10, prior=(1.0, 1.0)).epsilon,
+        *(obs.NoisySamplingHistogram, {"scale": 4.0, "rate": 0.3}),
+        lambda found: found.proven_loss(1, **OF_TEN).epsilon,
         larger={"rate": 0.6},
         smaller={"scale": 8.0},
     ),
     *rows(
-        obs.SmoothedDP,
-        {"size": 10, "vertices": ((0.5, 0.5), (0.9, 0.1))},
+        *(obs.SmoothedDP, {"size": 10, "vertices": ((0.5, 0.5), (0.9, 0.1))}),
         lambda guarantee: obs.SmoothedLoss(guarantee, NOISE).delta(0.1),
         smaller={"size": 20, "vertices": ((0.5, 0.5),)},
     ),
     *rows(
-        obs.SmoothedLoss,
-        {"guarantee": GUARANTEE, "mechanism": NOISE, "d_in": 1},
+        *(obs.SmoothedLoss, {"guarantee": GUARANTEE, "mechanism": NOISE, "d_in": 1}),
         lambda found: found.delta(0.1),
         larger={"mechanism": obs.NoisySamplingHistogram(2.0, 0.3)},
         smaller={"guarantee": obs.SmoothedDP(20, ((0.5, 0.5),)), "d_in": 0},
     ),
     *rows(
-        obs.SamplingHistogram.proven_loss,
-        {
-            "self": obs.SamplingHistogram(1.0, 0.3),
-            "d_in": 1,
-            "size": 10,
-            "prior": (1.0, 1.0),
-            "delta": 0.9,
-        },
-        lambda found: found.delta,
-        vary("prior", (2.0, 1.0), HISTOGRAM_ONLY),
+        *(obs.SamplingHistogram.proven_loss, {"self": SAMPLED, "d_in": 1, **OF_TEN, "delta": 0.9}),
+        *(lambda found: found.delta, vary("prior", (2.0, 1.0), HISTOGRAM_ONLY)),
         vary("delta", 0.1, LARGER, lambda found: found.epsilon),
         larger={"d_in": 2, "size": 15},
     ),
     *rows(
         obs.NoisySamplingHistogram.proven_loss,
-        {
-            "self": obs.NoisySamplingHistogram(4.0, 0.3),
-            "d_in": 1,
-            "size": 10,
-            "prior": (1.0, 1.0),
-            "delta": 0.1,
-        },
-        lambda found: found.epsilon,
-        vary("prior", (2.0, 1.0), HISTOGRAM_ONLY),
+        {"self": NOISY, "d_in": 1, **OF_TEN, "delta": 0.1},
+        *(lambda found: found.epsilon, vary("prior", (2.0, 1.0), HISTOGRAM_ONLY)),
         vary("delta", 0.2, IS_PURE),
         larger={"d_in": 2, "size": 15},
     ),

@@ -1,6 +1,4 @@
-"""The OpenDP constructors on polars frames: honest maps, and no way from the smoothed measure to
-one of OpenDP's own.
-"""
+"""The constructors on frames: honest maps, and no way from this measure to one of OpenDP's."""
 
 import ast
 import math
@@ -206,13 +204,8 @@ def test_measures_are_equal_exactly_when_their_hulls_and_sizes_are() -> None:
         obs.smoothed([*CORNERS, [0.2, 0.8]], size=SIZE),
         obs.smoothed([[0.3, 0.7]], size=SIZE),
     ]
-    for other in [
-        *others,
-        dp.max_divergence(),
-        approximate(),
-        dp.smoothed_max_divergence(),
-        dp.zero_concentrated_divergence(),
-    ]:
+    built_in = dp.max_divergence(), dp.smoothed_max_divergence(), dp.zero_concentrated_divergence()
+    for other in [*others, *built_in, approximate()]:
         assert measure != other
     assert measure.descriptor.size == SIZE
 

@@ -52,16 +52,11 @@ def test_composition_is_above_the_truth() -> None:
     other = SmoothedLoss(GUARANTEE, obs.SamplingHistogram(rate=0.3))
     pairs = [(0.4, PLAIN.delta(0.4)), (0.6, other.delta(0.6))]
     epsilon, delta = obs.composed(pairs)
-    profiles = {
-        x: definitions.profile(
-            lambda y: definitions.both(
-                definitions.sampled(y, 3, "without"), definitions.sampled(y, 2, "without")
-            ),
-            x,
-            epsilon,
-        )
-        for x in oracles.data_sets(6, 2)
-    }
+
+    def both(y):
+        return definitions.both(*(definitions.sampled(y, n, "without") for n in (3, 2)))
+
+    profiles = {x: definitions.profile(both, x, epsilon) for x in oracles.data_sets(6, 2)}
     truth = definitions.smoothed(profiles.__getitem__, PI, 6)
     assert truth <= Fraction(delta) < 1
     assert Fraction(PLAIN.delta(epsilon)) < truth, "the control: one release alone"

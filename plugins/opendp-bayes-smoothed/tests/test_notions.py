@@ -1,7 +1,4 @@
-"""What `examples/paper.py` computes beside the package, against the definitions with fractions; and
-the verdicts on the adversary (Lemmas 1, 2 and 10, the justifications), on other notions
-(Proposition 9) and on winners of elections, as numbers on both sides.
-"""
+"""What `examples/paper.py` computes, and its verdicts, against definitions with fractions."""
 
 import importlib
 import math

@@ -1,6 +1,4 @@
-"""Theorems 3 to 5 of the paper as numbers on both sides, with counterexamples where the text does
-not hold.
-"""
+"""Theorems 3 to 5 as numbers on both sides, with counterexamples where the text fails."""
 
 import math
 from collections import defaultdict
@@ -81,22 +79,11 @@ def test_theorem_5_smoothed() -> None:
     for size in (100, 200, 400):
         samples = math.isqrt(size)
         epsilon = 1 + 2 * samples / size
-        assert (
-            database_profile(
-                [samples + 2, size - samples - 2],
-                Fraction(samples, size),
-                epsilon,
-                replacement="with",
-            )
-            < 1e-10
-        )
-        logs.append(
-            math.log(
-                smoothed_delta(
-                    [[0.3, 0.7]], size, Fraction(samples, size), epsilon, replacement="with"
-                )
-            )
-        )
+        rate = Fraction(samples, size)
+        counts = [samples + 2, size - samples - 2]
+        assert database_profile(counts, rate, epsilon, replacement="with") < 1e-10
+        of = [[0.3, 0.7]], size, rate, epsilon
+        logs.append(math.log(smoothed_delta(*of, replacement="with")))
     slopes = np.diff(logs) / np.diff([100, 200, 400])
     assert np.all(slopes < -0.05)
 
@@ -106,12 +93,8 @@ def test_theorem_5_differential_privacy() -> None:
     for size, samples in [(10, 1), (10, 2), (10, 5), (40, 20)]:
         truth = 1 - (1 - Fraction(1, size)) ** samples
         for epsilon in (0.0, 5.0):
-            worst = max(
-                database_profile(
-                    [m, size - m], Fraction(samples, size), epsilon, replacement="with"
-                )
-                for m in range(size + 1)
-            )
+            of = {"rate": Fraction(samples, size), "epsilon": epsilon, "replacement": "with"}
+            worst = max(database_profile([m, size - m], **of) for m in range(size + 1))
             assert worst == pytest.approx(float(truth), rel=1e-10)
         assert (truth < Fraction(samples, size + 1)) == (samples >= 3)
     assert float(1 - (1 - Fraction(1, 10)) ** 5) == pytest.approx(0.40951)
@@ -123,13 +106,9 @@ def test_nebraska_2_is_no_vertex() -> None:
     rows = {name: first / (first + second) for name, (first, second) in votes.items()}
     ends = vertices([[share, 1 - share] for share in rows.values()])[:, 0]
     assert ends.tolist() == pytest.approx([rows["Nebraska 3"], rows["District of Columbia"]])
-    assert (
-        rows["Nebraska 3"]
-        < rows["Wyoming"]
-        < 0.5
-        < rows["Nebraska 2"]
-        < rows["District of Columbia"]
-    )
+    names = "Nebraska 3", "Wyoming", "Nebraska 2", "District of Columbia"
+    small, smaller, large, larger = (rows[name] for name in names)
+    assert small < smaller < 0.5 < large < larger
     assert rows["District of Columbia"] == pytest.approx(0.9446, abs=2e-4)
     assert tuple(map(sum, zip(*(votes[f"Nebraska {i}"] for i in (1, 2, 3)), strict=True))) == (
         374_583,

@@ -1,6 +1,4 @@
-"""δ_ε(x) against its definition in rational arithmetic, and against ball arithmetic for an
-election.
-"""
+"""δ_ε(x) against its definition in fractions, and against ball arithmetic for an election."""
 
 import math
 import tracemalloc
@@ -38,13 +36,8 @@ def exact(counts: tuple[int, ...], samples: int, epsilon: float, replacement: st
 
 def spaces() -> list[tuple[int, int, int]]:
     """`(n, m, T)`."""
-    return [(n, 2, t) for n in (1, 4, 10) for t in {1, n // 2 or 1, n - 1 or 1, n}] + [
-        (6, 3, 2),
-        (6, 3, 5),
-        (10, 3, 4),
-        (5, 4, 4),
-        (10, 4, 2),
-    ]
+    of_two = [(n, 2, t) for n in (1, 4, 10) for t in {1, n // 2 or 1, n - 1 or 1, n}]
+    return [*of_two, (6, 3, 2), (6, 3, 5), (10, 3, 4), (5, 4, 4), (10, 4, 2)]
 
 
 @pytest.mark.parametrize(
@@ -78,17 +71,9 @@ def test_the_comparison_notices_a_missing_direction_and_a_missing_neighbour() ->
             < found
         )
         downward = [other for other in others if other[0] < counts[0]]
-        one_kind += (
-            max(
-                (
-                    definitions.hockey_stick(*pair, factor)
-                    for o in downward
-                    for pair in ((law[counts], law[o]), (law[o], law[counts]))
-                ),
-                default=0,
-            )
-            < found
-        )
+        pairs = ((law[counts], law[o]) for o in downward)
+        both = (of for pair in pairs for of in (pair, pair[::-1]))
+        one_kind += max((definitions.hockey_stick(*of, factor) for of in both), default=0) < found
     assert one_direction > 0
     assert one_kind > 0
 
@@ -297,13 +282,12 @@ def test_ratios_that_are_too_high_still_give_a_bound(counts, samples, error, mon
 
 def half_tail(a: int, b: int, s: int) -> Fraction:
     """`sum of P(k) (1 - r(k))+` for hypergeometric draws, in integers."""
-    ways = {
-        k: (
-            math.comb(a, k) * math.comb(b, s - k),
-            Fraction(a - k, a) * Fraction(b + 1, b + 1 - s + k),
-        )
-        for k in range(max(0, s - b), min(a, s) + 1)
-    }
+
+    def way(k):
+        ratio = Fraction(a - k, a) * Fraction(b + 1, b + 1 - s + k)
+        return math.comb(a, k) * math.comb(b, s - k), ratio
+
+    ways = {k: way(k) for k in range(max(0, s - b), min(a, s) + 1)}
     return sum((w * (1 - r) for w, r in ways.values() if r < 1), Fraction(0)) / math.comb(a + b, s)
 
 

@@ -1,6 +1,4 @@
-"""Every number that promises something, on random small settings, against the paper's definitions
-in exact arithmetic: never below the truth, and no further above it than is stated.
-"""
+"""Every promise on random small settings: never below the truth, hardly above it."""
 
 import math
 from collections.abc import Callable

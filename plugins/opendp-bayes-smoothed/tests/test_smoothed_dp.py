@@ -1,6 +1,4 @@
-"""The smoothed δ against its definition, simulation and bounds; its hull, its composition and its
-pre-processing.
-"""
+"""The smoothed δ against definition, simulation and bounds; hull, composition, merging."""
 
 import math
 from fractions import Fraction
@@ -39,27 +37,16 @@ def defined(distributions, size, samples, epsilon, replacement="without"):
     return definitions.smoothed(lambda x: profiles[x], distributions, size)
 
 
-CASES = [
-    (TWO, 8, 5, "without"),
-    (TWO, 7, 3, "with"),
-    (EDGE, 6, 3, "without"),
-    (THREE, 4, 2, "without"),
-    (THREE, 4, 3, "with"),
-    (TWO[:1], 9, 4, "without"),
-]
+CASES = [(TWO, 8, 5, "without"), (TWO, 7, 3, "with"), (EDGE, 6, 3, "without")]
+CASES += [(THREE, 4, 2, "without"), (THREE, 4, 3, "with"), (TWO[:1], 9, 4, "without")]
 
 
 @pytest.mark.parametrize(("distributions", "size", "samples", "replacement"), some_of(CASES, 4))
 def test_equals_the_definition(distributions, size, samples, replacement):
     for epsilon in (0.1, 1.5):
         truth = defined(distributions, size, samples, epsilon, replacement)
-        found = smoothed_delta(
-            as_floats(distributions),
-            size,
-            Fraction(samples, size),
-            epsilon,
-            replacement=replacement,
-        )
+        of = as_floats(distributions), size, Fraction(samples, size), epsilon
+        found = smoothed_delta(*of, replacement=replacement)
         assert truth <= Fraction(found) <= truth * Fraction(1 + 1e-8)
 
 
@@ -77,12 +64,12 @@ def test_equals_the_definition_for_more_records(distributions, size, samples):
 def test_equals_the_definition_for_twelve_records() -> None:
     """One distribution: 13 weighted histograms; one vertex for all is below the maximum."""
     size, samples, epsilon = 12, 8, 0.5
-    profiles = [
-        definitions.profile(
-            lambda y: definitions.sampled(y, samples, "without"), (m, size - m), epsilon
-        )
-        for m in range(size + 1)
-    ]
+
+    def law(y):
+        return definitions.sampled(y, samples, "without")
+
+    sets = ((m, size - m) for m in range(size + 1))
+    profiles = [definitions.profile(law, x, epsilon) for x in sets]
     alone = [
         sum(math.comb(size, m) * p**m * q ** (size - m) * profiles[m] for m in range(size + 1))
         for p, q in TWO
@@ -226,13 +213,8 @@ def test_vertices_of_three_categories() -> None:
 def test_vertices_of_flat_sets() -> None:
     line = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.375, 0.375, 0.25], [0.3125, 0.4375, 0.25]]
     assert len(vertices(line)) == 4
-    square = [
-        [0.25, 0.25, 0.25, 0.25],
-        [0.5, 0.0, 0.25, 0.25],
-        [0.25, 0.25, 0.5, 0.0],
-        [0.5, 0.0, 0.5, 0.0],
-        [0.375, 0.125, 0.375, 0.125],
-    ]
+    square = [[0.25] * 4, [0.5, 0.0, 0.25, 0.25], [0.25, 0.25, 0.5, 0.0]]
+    square += [[0.5, 0.0, 0.5, 0.0], [0.375, 0.125, 0.375, 0.125]]
     assert len(vertices(square)) == 5, "a flat set is kept whole, which is always right"
     assert vertices([[0.5, 0.5]]).tolist() == [[0.5, 0.5]]
     assert len(vertices([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])) == 3
@@ -285,13 +267,11 @@ def test_post_processing_loses_nothing() -> None:
             before = definitions.profile(
                 lambda x: definitions.sampled(x, samples, "without"), counts, epsilon
             )
-            after = definitions.profile(
-                lambda x, f=function: definitions.pushed(
-                    definitions.sampled(x, samples, "without"), f.__getitem__
-                ),
-                counts,
-                epsilon,
-            )
+
+            def pushed(x, f=function):
+                return definitions.pushed(definitions.sampled(x, samples, "without"), f.__getitem__)
+
+            after = definitions.profile(pushed, counts, epsilon)
             assert after <= before
             smaller += after < before
     assert smaller > 20
@@ -324,16 +304,11 @@ def test_composition() -> None:
         for rate, epsilon in zip(rates, epsilons, strict=True)
     ]
     epsilon, delta = composed(losses)
-    profiles = {
-        x: definitions.profile(
-            lambda y: definitions.both(
-                definitions.sampled(y, first, "without"), definitions.sampled(y, second, "without")
-            ),
-            x,
-            epsilon,
-        )
-        for x in oracles.data_sets(size, 2)
-    }
+
+    def both(y):
+        return definitions.both(*(definitions.sampled(y, n, "without") for n in (first, second)))
+
+    profiles = {x: definitions.profile(both, x, epsilon) for x in oracles.data_sets(size, 2)}
     assert definitions.smoothed(lambda x: profiles[x], TWO, size) <= Fraction(delta)
     assert epsilon >= sum(map(Fraction, epsilons))
 
@@ -357,12 +332,10 @@ def test_preprocessing_of_single_records() -> None:
     def merged(counts: tuple[int, ...]) -> tuple[int, int]:
         return counts[0] + counts[1], counts[2]
 
-    profiles = {
-        x: definitions.profile(
-            lambda y: definitions.sampled(merged(y), samples, "without"), x, epsilon
-        )
-        for x in oracles.data_sets(size, 3)
-    }
+    def law(y):
+        return definitions.sampled(merged(y), samples, "without")
+
+    profiles = {x: definitions.profile(law, x, epsilon) for x in oracles.data_sets(size, 3)}
     before = definitions.smoothed(lambda x: profiles[x], THREE, size)
     images = [[row[0] + row[1], row[2]] for row in as_floats(THREE)]
     after = smoothed_delta(images, size, Fraction(samples, size), epsilon)

@@ -1,6 +1,4 @@
-"""The template's mechanism through the entry point of the really installed package, and its bound
-against brute force.
-"""
+"""The template's mechanism by its installed entry point, and its bound by brute force."""
 
 import sys
 from importlib.metadata import distribution

@@ -75,18 +75,13 @@ def test_the_groups_have_the_records_that_their_column_has(tmp_path, dtype, size
         assert counts == {**expected, **other}
 
 
+FLAGS = [True, None, False], pl.Boolean, "[true, false]", "nulls = false"
+NUMBERS = [1, 2, None, 7], pl.Int64, "[1, 2]", "nulls = 2\nunknown = 3"
+
+
 @pytest.mark.parametrize(
     ("groups", "dtype", "categories", "policies", "expected"),
-    [
-        ([1, 2, None, 7], pl.Int64, "[1, 2]", "nulls = 2\nunknown = 3", {"1": 1, "2": 2, "3": 1}),
-        (
-            [True, None, False],
-            pl.Boolean,
-            "[true, false]",
-            "nulls = false",
-            {"true": 1, "false": 2},
-        ),
-    ],
+    [(*NUMBERS, {"1": 1, "2": 2, "3": 1}), (*FLAGS, {"true": 1, "false": 2})],
 )
 def test_groups_of_other_types(tmp_path, groups, dtype, categories, policies, expected):
     text = TEXT.replace('["a", "b"]', f"{categories}\n{policies}")
@@ -94,20 +89,19 @@ def test_groups_of_other_types(tmp_path, groups, dtype, categories, policies, ex
     assert {group: sum(part.counts) for group, part in survey["v by g"].items()} == expected
 
 
+NOT = 'recode = { false = "true" }\nnulls = "no"\nunknown = "no"'
+OF_TWO = pl.Int64, '["1", "2"]'
+
+
 @pytest.mark.parametrize(
     ("dtype", "written", "policies", "expected"),
     [
-        (pl.Int64, '["1", "2"]', 'nulls = "2"\nunknown = "rest"', {"1": 1, "2": 2, "rest": 1}),
-        (pl.Int64, '["1", "2"]', 'nulls = "1"\nunknown = "2"', {"1": 2, "2": 2}),
-        (pl.Int64, '["1", "2"]', 'recode = { 7 = "1" }\nunknown = "DROP"', {"1": 2, "2": 1}),
-        (pl.Int64, '["1", "2"]', "recode = { 7 = 2 }\nnulls = 1\nunknown = 2", {"1": 2, "2": 2}),
+        (*OF_TWO, 'nulls = "2"\nunknown = "rest"', {"1": 1, "2": 2, "rest": 1}),
+        (*OF_TWO, 'nulls = "1"\nunknown = "2"', {"1": 2, "2": 2}),
+        (*OF_TWO, 'recode = { 7 = "1" }\nunknown = "DROP"', {"1": 2, "2": 1}),
+        (*OF_TWO, "recode = { 7 = 2 }\nnulls = 1\nunknown = 2", {"1": 2, "2": 2}),
         (pl.Boolean, '["true", "false"]', 'nulls = "false"', {"true": 1, "false": 2}),
-        (
-            pl.Boolean,
-            '["true"]',
-            'recode = { false = "true" }\nnulls = "no"\nunknown = "no"',
-            {"true": 2, "no": 1},
-        ),
+        (pl.Boolean, '["true"]', NOT, {"true": 2, "no": 1}),
     ],
 )
 def test_labels_may_be_written_as_text(tmp_path, dtype, written, policies, expected):

@@ -96,14 +96,10 @@ def test_empty_lines_are_no_records_or_ones_without_a_value(tmp_path: Path) -> N
 
 
 def test_columns_of_other_types_have_codes_of_their_type(tmp_path: Path) -> None:
-    frame = pl.DataFrame(
-        {
-            "code": [1, 2, -99, None],
-            "vote": [" yes", "-99", "no ", None],
-            "kind": pl.Series(["yes", "NA", "no", None], dtype=pl.Enum(["yes", "no", "NA"])),
-            "on": pl.Series(["2026-05-01", "2026-05-02", None, None]).str.to_date(),
-        }
-    )
+    days = pl.Series(["2026-05-01", "2026-05-02", None, None]).str.to_date()
+    columns = {"code": [1, 2, -99, None], "vote": [" yes", "-99", "no ", None]}
+    columns |= {"kind": ["yes", "NA", "no", None], "on": days}
+    frame = pl.DataFrame(columns, schema_overrides={"kind": pl.Enum(["yes", "no", "NA"])})
     path = tmp_path / "votes.parquet"
     frame.write_parquet(path)
     file = 'trim = true\nnull_values = ["NA", -99, "2026-05-02"]'

@@ -83,25 +83,25 @@ def test_a_full_disk_gives_a_message_and_an_exit_code_and_the_release_is_kept(vo
     assert rescued(second).categories == ("a", "b")
 
 
-def test_a_closed_pipe_too(votes: Path) -> None:
+def into_a_closed_pipe(*asked: str) -> Any:
     reader, writer = os.pipe()
     os.close(reader)
-    ended = process("release", str(votes), *RELEASE, stdout=writer)
+    ended = process(*asked, stdout=writer)
     os.close(writer)
+    return ended
+
+
+def test_a_closed_pipe_too(votes: Path) -> None:
+    ended = into_a_closed_pipe("release", str(votes), *RELEASE)
     assert ended.returncode == 3
     assert "standard output: cannot be written (Broken pipe)" in ended.stderr
     assert rescued(ended.stderr).categories == ("a", "b")
 
 
 def test_with_output_the_release_is_in_that_file(votes: Path) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    ended = process("release", str(votes), *RELEASE, "-o", "vote.json", stdout=writer)
-    os.close(writer)
+    ended = into_a_closed_pipe("release", str(votes), *RELEASE, "-o", "vote.json")
     assert ended.returncode == 3
-    assert len(ended.stderr.splitlines()) == 3, (
-        "with that on the rows of no category, and where it is"
-    )
+    assert len(ended.stderr.splitlines()) == 3, "also of rows of no category, and where it is"
     assert Release.from_json(Path("vote.json").read_bytes()).categories == ("a", "b")
 
 
@@ -244,10 +244,7 @@ def test_a_version_that_cannot_be_printed_ends_with_a_message() -> None:
 
 @pytest.mark.parametrize("asked", [["--help"], ["plan", "--help"], []])
 def test_help_at_a_closed_pipe_ends_as_a_result_does(asked: list[str]) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    ended = process(*asked, stdout=writer)
-    os.close(writer)
+    ended = into_a_closed_pipe(*asked)
     assert (ended.returncode, ended.stderr) == (3, "")
 
 
@@ -340,12 +337,8 @@ def test_without_output_a_release_of_standard_input_is_kept_in_the_working_direc
 
 
 def test_the_name_of_a_kept_release_is_one_of_a_file(votes: Path) -> None:
-    for name, expected in (
-        ("../a/b", "votes-a-b.json"),
-        ("a × b", "votes-a-b.json"),
-        ("***", "votes-release.json"),
-        ("x" * 300, f"votes-{'x' * 60}.json"),
-    ):
+    names = {"../a/b": "votes-a-b.json", "a × b": "votes-a-b.json", "***": "votes-release.json"}
+    for name, expected in (names | {"x" * 300: f"votes-{'x' * 60}.json"}).items():
         assert output.beside(votes, name) == votes.with_name(expected)
 
 

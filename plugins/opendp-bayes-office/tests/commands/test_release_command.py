@@ -31,14 +31,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the same 70 rows in every format."""
     directory = tmp_path_factory.mktemp("files")
     codes = {"a": 1, "b": 2, "c": 3, None: None, "zz": 9}
-    frame = pl.DataFrame(
-        {
-            "vote": VOTES,
-            "code": pl.Series([codes[vote] for vote in VOTES], dtype=pl.UInt8),
-            "won": [None if vote is None else vote == "a" for vote in VOTES],
-            "weight": [0.5] * len(VOTES),
-        }
-    )
+    columns = {"vote": VOTES, "code": [codes[vote] for vote in VOTES], "weight": [0.5] * len(VOTES)}
+    won = [None if vote is None else vote == "a" for vote in VOTES]
+    frame = pl.DataFrame(columns | {"won": won}, schema_overrides={"code": pl.UInt8})
     frame.write_csv(directory / "votes.csv")
     typed = frame.with_columns(
         pl.col("vote").cast(pl.Enum(["a", "b", "c", "zz"])).alias("enum"),

@@ -228,6 +228,10 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
     assert "In odd, records without a value are counted as “Even”" in page
 
 
+FILES, TOP = "votes.toml votes.csv", "[privacy]"
+OF_VOTE = '["a", "b"]'
+
+
 @pytest.mark.usefixtures("_unreleased")
 @pytest.mark.parametrize(
     ("arguments", "change", "message"),
@@ -235,38 +239,17 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
         ("votes.toml", ("", ""), "DATA: is missing; name the"),
         ("absent.toml votes.csv", ("", ""), r"absent\.toml: cannot be read \(No"),
         ("votes.toml absent.csv", ("", ""), r"data=absent\.csv: is not a file"),
-        ("votes.toml votes.csv", ("= 20000", "= -2"), r"votes\.toml: privacy\.epsilon"),
-        ("votes.toml votes.csv", ("vote", "vot"), r"column 'vot' is not in the first line"),
+        (FILES, ("= 20000", "= -2"), r"votes\.toml: privacy\.epsilon"),
+        (FILES, ("vote", "vot"), r"column 'vot' is not in the first line"),
+        (FILES, (f"categories = {OF_VOTE}", ""), r"vote\.categories: is missing; list all of them"),
+        (FILES, ('by = "town"', 'by = "town"\nprior = [1, 2]'), r"prior=\[1.0, 2.0\]: .*3"),
+        (FILES, (TOP, f'separator = ";;"\n{TOP}'), r"votes\.toml: separator=';;': .*ASCII"),
+        (FILES, (TOP, f'encoding = "morse"\n{TOP}'), r"votes\.toml: encoding='morse': .*not"),
         (
-            "votes.toml votes.csv",
-            ('categories = ["a", "b"]', ""),
-            r"votes\.toml: columns\.vote\.categories: is missing; list all of them",
-        ),
-        (
-            "votes.toml votes.csv",
-            ('by = "town"', 'by = "town"\nprior = [1, 2]'),
-            r"votes\.toml: .*prior=\[1.0, 2.0\]: .*3",
-        ),
-        (
-            "votes.toml votes.csv",
-            ("[privacy]", 'separator = ";;"\n[privacy]'),
-            r"votes\.toml: separator=';;': .*ASCII",
-        ),
-        (
-            "votes.toml votes.csv",
-            ("[privacy]", 'encoding = "morse"\n[privacy]'),
-            r"votes\.toml: encoding='morse': .*not",
-        ),
-        (
-            "votes.toml votes.csv",
-            ("[privacy]", 'encoding = "utf-16"\n[privacy]'),
+            *(FILES, (TOP, f'encoding = "utf-16"\n{TOP}')),
             r"votes\.csv: .*not text in utf-16.*encoding = 'latin-1'",
         ),
-        (
-            "votes.toml votes.csv",
-            ('["a", "b"]', '["a", "b"]\nunmatched = "drop"'),
-            r"votes\.toml: columns\.vote\.unmatched: is not a field",
-        ),
+        (FILES, (OF_VOTE, f'{OF_VOTE}\nunmatched = "drop"'), r"vote\.unmatched: is not a field"),
         ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
     ],
 )
@@ -361,15 +344,10 @@ def test_init_writes_what_report_reads(place: Path) -> None:
 
 
 def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
-    secret = pl.DataFrame(
-        {
-            "kind": pl.Series(["b", "b"], dtype=pl.Enum(["a", "b"])),
-            "flag": [True, True],
-            'a "name"': ["secret", "secret"],
-            "number": [31415926, 1],
-            "weight": [0.5, 31415926.0],
-        }
-    )
+    columns = {"kind": ["b", "b"], "flag": [True, True], 'a "name"': ["secret", "secret"]}
+    numbers = {"number": [31415926, 1], "weight": [0.5, 31415926.0]}
+    kinds = {"kind": pl.Enum(["a", "b"])}
+    secret = pl.DataFrame(columns | numbers, schema_overrides=kinds)
     texts = []
     for frame in (secret, secret.clear()):
         frame.write_parquet(tmp_path / "data.parquet")
@@ -447,14 +425,8 @@ def test_a_wrong_specification_is_found_at_the_header_of_standard_input() -> Non
 
 #: A record, in which nothing may be told from a name, and what is typed by mistake.
 RECORDS = ["Jane Doe,1960,HIV", "vote,town,age", "1,2,3", '"Doe, Jane",,HIV', "a", "é,x"]
-ASKED = [
-    (),
-    ("--column", "absent"),
-    ("--categories", "absent=a,b"),
-    ("--separator", ";"),
-    ("--encoding", "latin-1"),
-    ("--epsilon", "0.5"),
-]
+ASKED = [(), ("--column", "absent"), ("--categories", "absent=a,b"), ("--separator", ";")]
+ASKED += [("--encoding", "latin-1"), ("--epsilon", "0.5")]
 
 
 @pytest.mark.parametrize("arguments", ASKED)

@@ -166,12 +166,8 @@ def test_a_picture_has_shares_in_per_cent_unless_numbers_are_asked_for(
 ) -> None:
     pytest.importorskip("matplotlib")
     if name == "table":
-        table = ob.noisy_counts(
-            [[30, 20], [40, 10]],
-            {"v": ["a", "b"], "w": ["x", "y"]},
-            mechanism="laplace_parameters",
-            scale=2.0,
-        )
+        of = {"mechanism": "laplace_parameters", "scale": 2.0}
+        table = ob.noisy_counts([[30, 20], [40, 10]], {"v": ["a", "b"], "w": ["x", "y"]}, **of)
         (saved / "table.json").write_text(table.to_json())
     texts = []
     for options in ((), ("--no-percent",)):
@@ -223,13 +219,9 @@ def test_a_release_by_a_mechanism_of_another_package_needs_its_name(tmp_path: Pa
     path = tmp_path / "release.json"
     (tmp_path / "votes.csv").write_text("vote\n" + "a\nb\n" * 10)
     run(
-        "release",
-        tmp_path / "votes.csv",
-        *(
-            *("--column", "vote", "--categories", "a,b", "--size", 20, "--nulls", "a", "--unknown"),
-            "a",
-        ),
-        *("--mechanism", "hamming_exponential", "--epsilon", 1, "--output", path),
+        *("release", tmp_path / "votes.csv", "--column", "vote", "--categories", "a,b"),
+        *("--size", 20, "--nulls", "a", "--unknown", "a", "--mechanism", "hamming_exponential"),
+        *("--epsilon", 1, "--output", path),
     )
     assert ob.Release.from_json(path.read_bytes()).mechanism.name == "hamming_exponential"
     assert "HammingExponential" in run("show", path, "--mechanism", "hamming_exponential")

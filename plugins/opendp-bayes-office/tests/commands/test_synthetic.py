@@ -103,38 +103,27 @@ def test_more_copies_of_an_earlier_run_cost_nothing(place: Path) -> None:
     assert not again[0] == again[1] == again[2]
 
 
+FILES = "votes.toml votes.csv"
+MANY = str([*map(str, range(1500)), "x", "y"]).replace("'", '"')
+OF_VOTE = '[columns.vote]\ncategories = ["a", "b"]'
+WITHOUT_NOISE = f"epsilon = 20000.0\n{OF_VOTE}", f"epsilon = 1.0\nsize = 60\n{OF_VOTE}"
+BY = ('column = "vote"', 'column = "vote"\nby = "town"')
+PRIOR = ('column = "vote"', 'column = "vote"\nprior = 0.5')
+
+
 @pytest.mark.usefixtures("_unreleased")
 @pytest.mark.parametrize(
     ("arguments", "change", "message"),
     [
-        ("votes.toml votes.csv --dry-run", ("", ""), "--dry-run: draws nothing that --synthetic"),
+        (f"{FILES} --dry-run", ("", ""), "--dry-run: draws nothing that --synthetic"),
         ("votes.toml", ("", ""), "DATA: is missing; name the"),
         ("made.json --ledger l", ("", ""), r"--ledger l: .*report from data"),
         ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
-        (
-            "votes.toml votes.csv",
-            ('column = "vote"', 'column = "vote"\nby = "town"'),
-            r"results\[1\]\.by: .*joint",
-        ),
-        (
-            "votes.toml votes.csv",
-            ('column = "vote"', 'column = "vote"\nprior = 0.5'),
-            r"results\[1\]\.prior: .*with joint",
-        ),
-        ("votes.toml votes.csv", ('nulls = "b"\n', ""), r"results\[0\]\.column='vote': .*same"),
-        (
-            "votes.toml votes.csv",
-            (
-                'epsilon = 20000.0\n[columns.vote]\ncategories = ["a", "b"]',
-                'epsilon = 1.0\nsize = 60\n[columns.vote]\ncategories = ["a", "b"]',
-            ),
-            r"hellinger_exponential'; needs noise",
-        ),
-        (
-            "votes.toml votes.csv",
-            ('["x", "y"]', str([*map(str, range(1500)), "x", "y"]).replace("'", '"')),
-            r"3004 cells, .* out",
-        ),
+        (FILES, BY, r"results\[1\]\.by: .*joint"),
+        (FILES, PRIOR, r"results\[1\]\.prior: .*with joint"),
+        (FILES, ('nulls = "b"\n', ""), r"results\[0\]\.column='vote': .*same"),
+        (FILES, WITHOUT_NOISE, r"hellinger_exponential'; needs noise"),
+        (FILES, ('["x", "y"]', MANY), r"3004 cells, .* out"),
     ],
 )
 def test_what_is_wrong_is_found_before_anything_is_released(place, arguments, change, message):

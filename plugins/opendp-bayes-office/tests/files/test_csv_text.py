@@ -1,6 +1,4 @@
-"""Files of CSV as programs of offices write them, against Python's `csv`, which reads them with the
-same rules: what is in quotes, which lines are records, what ends a line.
-"""
+"""Files of CSV as programs of offices write them, against Python's `csv`."""
 
 import csv
 import io

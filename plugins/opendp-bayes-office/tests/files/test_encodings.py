@@ -23,15 +23,9 @@ def test_every_name_of_an_encoding_is_the_one_of_the_list(encoding: str) -> None
 @pytest.mark.parametrize(
     ("name", "encoding"),
     [
-        ("UTF8", "utf-8"),
-        ("utf-8-sig", "utf-8"),
-        ("ISO-8859-1", "latin-1"),
-        ("L1", "latin-1"),
-        ("windows-1252", "cp1252"),
-        ("UTF-16LE", "utf-16-le"),
-        ("Shift_JIS", "shift-jis"),
-        ("sjis", "shift-jis"),
-        ("ansi_x3.4-1968", "ascii"),
+        *(("UTF8", "utf-8"), ("utf-8-sig", "utf-8"), ("ISO-8859-1", "latin-1"), ("L1", "latin-1")),
+        *(("windows-1252", "cp1252"), ("UTF-16LE", "utf-16-le"), ("Shift_JIS", "shift-jis")),
+        *(("sjis", "shift-jis"), ("ansi_x3.4-1968", "ascii")),
     ],
 )
 def test_names_that_are_used(name: str, encoding: str) -> None:

@@ -1,6 +1,4 @@
-"""Files of SPSS, Stata and SAS, and workbooks, written by others: pandas, openpyxl, xlsxwriter,
-pyreadstat, and those in `tests/helpers/files_of_others.zip`, whose own text says whose.
-"""
+"""Statistical files and workbooks that others wrote, also those of `files_of_others.zip`."""
 
 import datetime
 import io
@@ -81,20 +79,12 @@ def asked_of(path: Path, head: str, column: str, of: str = "", *, code: int = 0)
 # --- Files that others wrote
 
 #: The table of sample.* (SPSS, Stata and SAS), as its CSV in pyreadstat has it.
-SAMPLE = {
-    "mychar": ["a", "b", "c", "d", "e"],
-    "mynum": ["1.1", "1.2", "-1000.3", "-1.4", "1000.3"],
-    "mydate": ["2018-05-06", "1880-05-06", "1960-01-01", "1583-01-01", None],
-    "dtime": [
-        "2018-05-06 10:10:10",
-        "1880-05-06 10:10:10",
-        "1960-01-01 00:00:00",
-        "1583-01-01 00:00:00",
-        None,
-    ],
-    "mylabl": ["1", "2", "1", "2", "1"],
-    "myord": ["1", "2", "3", "1", "1"],
-}
+_DAYS = ["2018-05-06", "1880-05-06", "1960-01-01", "1583-01-01"]
+_TIMES = ["10:10:10", "10:10:10", "00:00:00", "00:00:00"]
+SAMPLE = {"mychar": [*"abcde"], "mynum": ["1.1", "1.2", "-1000.3", "-1.4", "1000.3"]}
+SAMPLE["mydate"] = [*_DAYS, None]
+SAMPLE["dtime"] = [*(f"{day} {time}" for day, time in zip(_DAYS, _TIMES, strict=True)), None]
+SAMPLE |= {"mylabl": [*"12121"], "myord": [*"12311"]}
 
 
 @pytest.mark.parametrize("extension", ["sav", "zsav", "por", "dta", "sas7bdat", "xpt"])
@@ -132,12 +122,8 @@ def test_codes_become_their_labels_where_that_is_asked_for(of_others, extension)
     path = of_others(f"sample.{extension}")
     assert counts(path, "mylabl", ["Male", "Female"], labels=True) == (3, 2, 0, 0)
     assert asked_of(path, "labels = true", "mylabl") == {"Male": 3, "Female": 2, "other": 0}
-    assert asked_of(path, "labels = true", "myord") == {
-        "low": 3,
-        "medium": 1,
-        "high": 1,
-        "other": 0,
-    }
+    wanted = {"low": 3, "medium": 1, "high": 1, "other": 0}
+    assert asked_of(path, "labels = true", "myord") == wanted
 
 
 def test_a_portable_file_has_value_labels_and_missing_values(of_others):
@@ -281,15 +267,10 @@ def of_pandas(engine: str) -> Callable[[Path], None]:
     return write
 
 
-WRITERS = {
-    "pandas.dta": of_pandas_dta,
-    "pyreadstat.dta": of_pyreadstat("write_dta"),
-    "pyreadstat.sav": of_pyreadstat("write_sav"),
-    "pyreadstat.zsav": of_pyreadstat("write_sav"),
-    "pyreadstat.xpt": of_pyreadstat("write_xport"),
-    "xlsxwriter.xlsx": of_pandas("xlsxwriter"),
-    "openpyxl.xlsx": of_pandas("openpyxl"),
-}
+WRITERS = {"pandas.dta": of_pandas_dta, "pyreadstat.dta": of_pyreadstat("write_dta")}
+WRITERS |= {f"pyreadstat.{of}": of_pyreadstat("write_sav") for of in ("sav", "zsav")}
+WRITERS |= {"pyreadstat.xpt": of_pyreadstat("write_xport")}
+WRITERS |= {f"{of}.xlsx": of_pandas(of) for of in ("xlsxwriter", "openpyxl")}
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -412,14 +393,9 @@ def test_cells_of_times_days_and_zero_are_read_as_they_are_meant(tmp_path):
         sheet.write_rich_string(6, 0, "y", book.add_format({"bold": True}), "es")
         sheet.set_row(6, None, None, {"hidden": True})
     frame = texts(path)
-    assert frame["2026-05-01"].to_list() == [
-        "12:30:00",
-        "00:00:00",
-        "2026-05-01 12:30:00",
-        "0",
-        None,  # a record, whose only cell is an error
-        "yes",
-    ]
+    values = ["12:30:00", "00:00:00", "2026-05-01 12:30:00", "0"]
+    # And a record, whose only cell is an error.
+    assert frame["2026-05-01"].to_list() == [*values, None, "yes"]
 
 
 def test_one_of_several_sheets_is_named(tmp_path):
@@ -485,12 +461,9 @@ def test_no_label_of_any_missing_range_is_a_category(tmp_path):
         code: f"{code}" for code in range(7, 12)
     }
     for ranges in ([-1, span], [span, -2], [-1, -2]):
-        pyreadstat.write_sav(
-            pd.DataFrame({"vote": votes}),
-            str(tmp_path / "x.sav"),
-            variable_value_labels={"vote": labels},
-            missing_ranges={"vote": ranges},
-        )
+        frame, of = pd.DataFrame({"vote": votes}), {"missing_ranges": {"vote": ranges}}
+        of["variable_value_labels"] = {"vote": labels}
+        pyreadstat.write_sav(frame, str(tmp_path / "x.sav"), **of)
         found = asked_of(tmp_path / "x.sav", "labels = true", "vote", 'nulls = "none"')
         missing = {code for code in (-1, -2) if code in ranges}
         missing |= {8, 9, 10} if span in ranges else set()

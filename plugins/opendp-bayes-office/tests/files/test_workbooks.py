@@ -1,6 +1,4 @@
-"""Cells of workbooks: files that Excel and LibreOffice wrote, XML as Excel writes it, and what no
-sheet may do to the process that reads it.
-"""
+"""Cells of workbooks of Excel and LibreOffice, and what no sheet may do to its reader."""
 
 import datetime
 import io
@@ -48,31 +46,13 @@ def texts(path: Path, sheet: str | None = None) -> list[tuple[str | None, ...]]:
 # --- Files that Excel and LibreOffice wrote
 
 #: What openpyxl was told to write, and LibreOffice wrote anew.
-CELLS: dict[str, str | None] = {
-    "whole": "3",
-    "decimal": "0.1",
-    "small": "1.25e-7",
-    "large": "1.5e22",
-    "date": "2026-05-01",
-    "datetime": "2026-05-01 12:30:00",
-    "time": "12:30:00",
-    "duration": "30:00:00",
-    "short duration": "01:30:05",
-    "text": "yes",
-    "tab": "a\tb",
-    "lines": "a\nb",
-    "blanks": "  a   b ",
-    "error": None,
-    "error of a name": None,
-    "na": None,
-    "computed": "a\nb",
-    "carriage": "a\rb",
-    "computed empty": None,
-    "percent": "0.25",
-    "written error": "#N/A of text",
-    "umlaut": "ä😀",
-    "last": "1",
-}
+CELLS: dict[str, str | None] = {"whole": "3", "decimal": "0.1", "small": "1.25e-7"}
+CELLS |= {"large": "1.5e22", "date": "2026-05-01", "datetime": "2026-05-01 12:30:00"}
+CELLS |= {"time": "12:30:00", "duration": "30:00:00", "short duration": "01:30:05", "text": "yes"}
+CELLS |= {"tab": "a\tb", "lines": "a\nb", "blanks": "  a   b ", "computed": "a\nb"}
+CELLS |= dict.fromkeys(("error", "error of a name", "na", "computed empty"))
+CELLS |= {"carriage": "a\rb", "percent": "0.25", "written error": "#N/A of text"}
+CELLS |= {"umlaut": "ä😀", "last": "1"}
 
 
 @pytest.mark.parametrize("days", [1900, 1904])
@@ -247,39 +227,29 @@ def test_a_number_of_no_day_is_null_and_nothing_is_said_of_it(tmp_path, capfd, v
 
 # --- What no sheet may do
 _ONE = '<row r="2"><c r="A2"><v>1</v></c></row>'
+_CELL = f'<c t="inlineStr"><is><t>{"a" * 9_000}</t></is></c>'
+_ENTITIES = "".join(f'<!ENTITY x{n + 1} "{f"&x{n};" * 10}">' for n in range(12))
+_STYLES = f'<!DOCTYPE a [{_ENTITIES}<!ENTITY x0 "aaaaaaaaaa">]><styleSheet>&x12;</styleSheet>'
+
+
+def of_rows(rows: str, **parts: str) -> Callable[[Path], Path]:
+    return lambda path: of_parts(path / "x.xlsx", _HEAD + rows, **parts)
+
+
 HOSTILE: dict[str, Callable[[Path], Path]] = {
-    "a far cell": lambda path: of_parts(
-        path / "x.xlsx", f'{_HEAD}<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
-    ),
-    "a cell beyond the sheet": lambda path: of_parts(
-        path / "x.xlsx", f'{_HEAD}<row r="2"><c r="ZZZ2"><v>1</v></c></row>'
-    ),
-    "a name that never ends": lambda path: of_parts(
-        path / "x.xlsx", f'{_HEAD}<row r="2"><c r="{"A" * 2_000_000}"/></row>'
-    ),
-    "deep elements": lambda path: of_parts(path / "x.xlsx", f"{_HEAD}{'<a>' * 300_000}"),
-    "a long row": lambda path: of_parts(
-        path / "x.xlsx",
-        _HEAD + "<row>" + f'<c t="inlineStr"><is><t>{"a" * 9_000}</t></is></c>' * 4_000 + "</row>",
-    ),
-    "a text that never ends": lambda path: of_parts(
-        path / "x.xlsx", f'{_HEAD}<row><c t="str"><v>{"a" * 40_000_000}</v></c></row>'
-    ),
-    "entities": lambda path: of_parts(
-        path / "x.xlsx",
-        _HEAD + _ONE,
-        **{
-            "xl/styles.xml": "<!DOCTYPE a ["
-            + "".join(f'<!ENTITY x{n + 1} "{f"&x{n};" * 10}">' for n in range(12))
-            + '<!ENTITY x0 "aaaaaaaaaa">]><styleSheet>&x12;</styleSheet>'
-        },
-    ),
-    "texts of nothing": lambda path: of_parts(
-        path / "x.xlsx", _HEAD + _ONE, **{"xl/styles.xml": "<a>" + "<a/>" * 10_000_000 + "</a>"}
-    ),
-    "rows without end": lambda path: of_parts(
-        path / "x.xlsx", f'{_HEAD}<row r="2000000000"><c r="A2000000000"><v>1</v></c></row>'
-    ),
+    "a far cell": of_rows('<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+    "a cell beyond the sheet": of_rows('<row r="2"><c r="ZZZ2"><v>1</v></c></row>'),
+    "a name that never ends": of_rows(f'<row r="2"><c r="{"A" * 2_000_000}"/></row>'),
+    "deep elements": of_rows("<a>" * 300_000),
+    "a long row": lambda path: of_rows(f"<row>{_CELL * 4_000}</row>")(path),
+    "a text that never ends": lambda path: of_rows(
+        f'<row><c t="str"><v>{"a" * 40_000_000}</v></c></row>'
+    )(path),
+    "entities": of_rows(_ONE, **{"xl/styles.xml": _STYLES}),
+    "texts of nothing": lambda path: of_rows(
+        _ONE, **{"xl/styles.xml": "<a>" + "<a/>" * 10_000_000 + "</a>"}
+    )(path),
+    "rows without end": of_rows('<row r="2000000000"><c r="A2000000000"><v>1</v></c></row>'),
 }
 
 
@@ -307,13 +277,9 @@ def test_no_sheet_ends_the_process_or_asks_for_memory(tmp_path: Path) -> None:
         folder = tmp_path / name
         folder.mkdir()
         paths.append(make(folder))
-    done = subprocess.run(
-        [sys.executable, "-c", _READ, *paths],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"POLARS_MAX_THREADS": "1"},
-    )
+    environment = os.environ | {"POLARS_MAX_THREADS": "1"}
+    output: Any = {"capture_output": True, "text": True, "check": True}
+    done = subprocess.run([sys.executable, "-c", _READ, *paths], env=environment, **output)
     lines = iter(done.stdout.splitlines())
     for name, answer, kilobytes in zip(HOSTILE, lines, lines, strict=True):
         assert answer == "1" if name == "a far cell" else "data=x." in answer, name

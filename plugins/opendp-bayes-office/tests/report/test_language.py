@@ -206,12 +206,10 @@ def test_notes_on_labels_that_match_nothing_are_translated(name: str, note: str)
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_page_of_a_release_alone_is_in_the_language_too(name: str) -> None:
-    query = ob.context(
-        pl.DataFrame({"vote": ["yes"] * 1000}),
-        privacy_unit=unit_of(contributions=1),
-        privacy_loss=loss_of(4.0),
-        split_evenly_over=1,
-    ).query()
+    unit, loss = unit_of(contributions=1), loss_of(4.0)
+    frame = pl.DataFrame({"vote": ["yes"] * 1000})
+    of = ob.context(frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)
+    query = of.query()
     release = ob.posterior(
         query, "vote", categories=["Yes", "<no>"], nulls=ob.DROP, unknown="other"
     ).release()

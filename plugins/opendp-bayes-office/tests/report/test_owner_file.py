@@ -69,13 +69,9 @@ def test_a_question_that_says_the_same_passes() -> None:
 
 
 def test_a_question_chooses_fewer_rows_categories_in_any_order_and_what_is_shown() -> None:
-    found = answered(
-        question(
-            "rho = 0.1\ndelta = 1e-7\nrows_per_identifier = 2",
-            '[columns.vote]\ncategories = ["c", "a"]\nunknown = "others"',
-            'mechanism = "laplace_parameters"\nprior = 2',
-        )
-    )
+    asked = "rho = 0.1\ndelta = 1e-7\nrows_per_identifier = 2"
+    column = '[columns.vote]\ncategories = ["c", "a"]\nunknown = "others"'
+    found = answered(question(asked, column, 'mechanism = "laplace_parameters"\nprior = 2'))
     assert found.privacy.rows_per_identifier == 2
     assert found.columns["vote"].categories == ["c", "a"]
     assert found.columns["vote"].unknown == "others"
@@ -126,18 +122,10 @@ def test_how_the_file_is_read_is_the_owners(line: str, message: str) -> None:
 
 
 #: Every way of reading a file, with another that a question may try.
-READ = {
-    "separator": ('";"', '","'),
-    "encoding": ('"latin-1"', '"cp437"'),
-    "trim": ("true", "false"),
-    "null_values": ('["NA", -9]', '["NA"]'),
-    "blank_lines": ('"null"', '"skip"'),
-    "rows_above": ("1", "2"),
-    "skip_rows": ("2", "3"),
-    "labels": ("true", "false"),
-    "sheet": ('"one"', '"two"'),
-    "glob": ("true", "false"),
-}
+READ = {"separator": ('";"', '","'), "encoding": ('"latin-1"', '"cp437"')}
+READ |= dict.fromkeys(("trim", "labels", "glob"), ("true", "false"))
+READ |= {"null_values": ('["NA", -9]', '["NA"]'), "blank_lines": ('"null"', '"skip"')}
+READ |= {"rows_above": ("1", "2"), "skip_rows": ("2", "3"), "sheet": ('"one"', '"two"')}
 
 
 @pytest.mark.parametrize("field", Reading.__struct_fields__)

@@ -44,6 +44,12 @@ def test_what_is_written_is_read() -> None:
 LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
 
 
+POOLED = 'column = "vote"\nby = "age group"\npooled = true\nprior = 2'
+TWO_RESULTS = '[[results]]\ncolumn = "vote"\n\n[[results]]\ncolumn = ["vote", "age group"]'
+MANY = "epsilon = 1.0\ncontributions = 2147483648"
+LEARNT = r"results\[1\]\.prior='learnt': .*a number or a list or 'auto' or 'learned'"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -58,11 +64,7 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ("epsilon = 1.0", 'rho = 1\nidentifier = "id"', r"privacy: identifier and rows_"),
         ("epsilon = 1.0", 'rho = 1\nshare = "weights"', r"privacy\.share: is not a field"),
         ("[privacy]", 'blank_lines = "none"\n[privacy]', r"blank_lines='none': must be 'null' or"),
-        (
-            "epsilon = 1.0",
-            "epsilon = 1.0\ncontributions = 2147483648",
-            r"privacy\.contributions=2147483648: .*<= 2147483647",
-        ),
+        ("epsilon = 1.0", MANY, r"privacy\.contributions=2147483648: .*<= 2147483647"),
         ("[privacy]\nepsilon", "privacy.epsilom", r"privacy\.epsilom: .*not a field"),
         ("[privacy]\nepsilon = 1.0", "privacy.size = 9", r"privacy: .*epsilon or"),
         ("[privacy]\nepsilon = 1.0", "privacy = { eps = 1.0 }", r"privacy\.eps: is not a"),
@@ -78,22 +80,10 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ('column = "vote"', "", r"results\[0\]\.column: is missing"),
         ('column = "vote"', 'column = "vote"\nby = "town"', r".*by: 'town' .*under"),
         ("prior = 0.5", "pooled = true", r"results\[1\]\.pooled: .*for groups"),
-        (
-            'column = "vote"',
-            'column = "vote"\nby = "age group"\npooled = true\nprior = 2',
-            r"results\[0\]\.prior: .*with pooled",
-        ),
-        (
-            "prior = 0.5",
-            "prior = 'learnt'",
-            r"results\[1\]\.prior='learnt': .*a number or a list or 'auto' or 'learned'",
-        ),
+        ('column = "vote"', POOLED, r"results\[0\]\.prior: .*with pooled"),
+        ("prior = 0.5", "prior = 'learnt'", LEARNT),
         ('title = "Votes"', "", r"title: is missing"),
-        (
-            '[[results]]\ncolumn = "vote"\n\n[[results]]\ncolumn = ["vote", "age group"]',
-            '[results]\ncolumn = "vote"',
-            r"results=.*write \[\[results\]\]",
-        ),
+        (TWO_RESULTS, '[results]\ncolumn = "vote"', r"results=.*write \[\[results\]\]"),
         ("share = 2", "share = 0", r"results\[1\]\.share=0: .*> 0"),
         ("prior = 0.5", "prior = true", r".*prior=True: "),
         ('"Votes"', '""', r"title='': .*>= 1"),

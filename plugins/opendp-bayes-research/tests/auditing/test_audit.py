@@ -202,13 +202,9 @@ def test_a_claim_that_is_neither_proven_nor_refuted() -> None:
 
 
 def test_the_law_check_finds_the_largest_log_ratio_of_all_neighbours() -> None:
-    for mechanism, size, prior in [
-        HONEST["K-norm"],
-        HONEST["EHD, three categories"],
-        (HellingerExponential(0.5), 6, (3.0, 1.0, 0.1)),  # and the worst ratio the other way round
-        HONEST["EHDS"],
-        HONEST["Laplace on every count"],
-    ]:
+    turned = HellingerExponential(0.5), 6, (3.0, 1.0, 0.1)  # and so is the worst ratio
+    names = "K-norm", "EHD, three categories", "EHDS", "Laplace on every count"
+    for mechanism, size, prior in [turned, *(HONEST[name] for name in names)]:
         assert size is not None
         found = audited(mechanism, size, prior, draws=1000).law
         assert found is not None

@@ -1,6 +1,4 @@
-"""How surely an audit notices a scale that is too small, from probabilities alone, where the
-outcomes can be listed: the draws of a sampler that is wrong do not fit the stated law.
-"""
+"""How surely an audit notices a scale that is too small, from probabilities alone."""
 
 import math
 from dataclasses import replace
@@ -76,13 +74,12 @@ def caught(found: Audit, factor: float) -> float:
     """
     right: Any = found.mechanism
     wrong = replace(right, scale=right.scale * factor)
-    return 1 - math.prod(
-        Cells.of(right.log_pmf(counts, found.prior), wrong.log_pmf(counts, found.prior)).unnoticed(
-            found.level
-        )
-        for pair in found.drawn
-        for counts in pair
-    )
+
+    def unnoticed(counts):
+        laws = (of.log_pmf(counts, found.prior) for of in (right, wrong))
+        return Cells.of(*laws).unnoticed(found.level)
+
+    return 1 - math.prod(unnoticed(counts) for pair in found.drawn for counts in pair)
 
 
 @pytest.mark.parametrize(
