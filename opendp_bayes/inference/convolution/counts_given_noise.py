@@ -35,9 +35,6 @@ from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Counts are cut so many deviations of the sum of the others, and their widest reach, beyond what
-#: this leaves.
-_BEYOND = 12.0
 #: Cells are at most this part of the deviation of a count given the sum, up to so many deviations.
 _LENGTH, _AROUND = 0.3, 9.0
 #: Counts of a shorter range are all listed; the most cells of a law.
@@ -126,28 +123,14 @@ class CountsGivenNoise(ByLaws):
 
     @cached_property
     def _numbers(self) -> Numbers:
-        """Numbers of records, without counts beside which the others never are what is left."""
-        numbers = numbers_of(self._leaves, self._times, self._total)
-        counts, known, times = numbers.counts, numbers.moments, self._times
-        for _ in range(2):
-            low, high = counts.ends
-            rest = (known.mean @ times)[:, None] - known.mean
-            variance = np.maximum((known.variance @ times)[:, None] - known.variance, 0.0)
-            beyond = _BEYOND * np.sqrt(variance) + 32.0
-            below, above = (
-                _largest_but_one(reach, times)
-                for reach in ((known.mean - low).max(axis=0), (high - known.mean).max(axis=0))
-            )
-            least = (numbers.sizes[0] - rest - above - beyond).min(axis=0)
-            most = (numbers.sizes[-1] - rest + below + beyond).max(axis=0)
-            most = np.minimum(most, numbers.sizes[-1])
-            cut = np.maximum(low, least), np.minimum(high, most)
-            if np.all(cut[0] == low) and np.all(cut[1] == high):
-                break
-            counts = counts.within(*cut)
-            inside = counts.under(known.tilts)
-            # Probabilities stay what they are; the moments are those of the parts.
-            known = replace(inside, log_norm=known.log_norm)
+        """Numbers of records, without counts that the others do not complete to any."""
+        numbers, times = numbers_of(self._leaves, self._times, self._total), self._times
+        known, (low, high) = numbers.moments, numbers.counts.ends
+        least = numbers.sizes[0] - (high @ times - high)
+        most = numbers.sizes[-1] - (low @ times - low)
+        counts = numbers.counts.within(np.maximum(low, least), np.minimum(high, most))
+        # Probabilities stay what they are; the moments are those of the parts.
+        known = replace(counts.under(known.tilts), log_norm=known.log_norm)
         return replace(numbers, counts=counts, moments=known)
 
     def _times_in(self, categories: Sequence[int]) -> Integers:
@@ -444,15 +427,6 @@ def _along(
     logarithms of norms are told; shape `(tilts, m)`.
     """
     return known.tilts[:, None] * (counts - anchors[row]) - log_norms[:, row]
-
-
-def _largest_but_one(values: Floats, times: Integers) -> Floats:
-    """The largest value of all rows but one of each."""
-    most = int(np.argmax(values))
-    found = np.full(values.size, values[most])
-    if times[most] == 1:
-        found[most] = np.max(np.delete(values, most), initial=0.0)
-    return found
 
 
 def _even(cells: Cells, masses: Floats) -> Floats:
