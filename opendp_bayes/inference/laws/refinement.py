@@ -2,8 +2,6 @@
 of those that matter.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, LogWeight
@@ -48,10 +46,10 @@ def refined(
     No cell may hold a mode of the weight in its inside.
     """
     largest, done = np.full(k, NOTHING), list[Cells]()
-    left, right = _at_both(log_weight, cells.category, cells.first, cells.last)
-    while True:
+    while cells.first.size:
         category, length = cells.category, cells.length
-        middle = log_weight(category, (cells.first + cells.last) / 2)
+        counts = np.concatenate([cells.first, (cells.first + cells.last) / 2, cells.last])
+        left, middle, right = np.split(log_weight(np.tile(category, 3), counts), 3)
         low, high = np.minimum(np.minimum(left, right), middle), np.maximum(left, right)
         log_length = np.log(length)
         np.maximum.at(largest, category, low + log_length)
@@ -60,30 +58,10 @@ def refined(
         smooth = (np.abs(left - right) <= _CHANGE * slack) & (
             np.abs(left + right - 2 * middle) <= _BEND * slack
         )
-        kept = deficit <= depth
-        done.append(cells.where(kept & (smooth | (length == 1))))
-        split = kept & ~smooth & (length > 1)
-        if not np.any(split):
-            break
-        cells, left, right = _halved(log_weight, cells.where(split), left[split], right[split])
+        kept, smooth = deficit <= depth, smooth | (length == 1)
+        done.append(cells.where(kept & smooth))
+        cells = cells.where(kept & ~smooth)
+        cells = cells.cut(np.full_like(cells.first, 2))
     whole = Cells.joined(done)
     # Cells from early rounds were kept while better ones were not yet known.
     return whole.where(np.lexsort((whole.first, whole.category)))
-
-
-def _at_both(
-    log_weight: LogWeight, category: Integers, one: Integers, other: Integers
-) -> tuple[Floats, Floats]:
-    """The weights at two counts of every cell, in one call."""
-    counts = np.concatenate([one, other]).astype(float)
-    one_weight, other_weight = np.split(log_weight(np.tile(category, 2), counts), 2)
-    return one_weight, other_weight
-
-
-def _halved(
-    log_weight: LogWeight, cells: Cells, left: Floats, right: Floats
-) -> tuple[Cells, Floats, Floats]:
-    middle = cells.first + (cells.last - cells.first) // 2
-    inner, outer = _at_both(log_weight, cells.category, middle, middle + 1)
-    halves = Cells.joined([replace(cells, last=middle), replace(cells, first=middle + 1)])
-    return halves, np.concatenate([left, outer]), np.concatenate([inner, right])
