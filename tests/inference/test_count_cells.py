@@ -37,16 +37,6 @@ def test_cells_make_up_the_range_and_grow_with_the_distance_from_the_points(last
     assert edges.size <= 2 * points.size * (40 + 33 * np.log(max(last, 3)))
 
 
-def test_cells_are_parted_at_a_count_that_they_hold():
-    cells = Cells(np.array([0, 0, 1]), np.array([1, 9, 1]), np.array([8, 20, 20]))
-    parted = cells.parted(9, np.array([True, True, True]))
-    assert parted.first.tolist() == [1, 9, 1, 9]
-    assert parted.last.tolist() == [8, 20, 8, 20]
-    assert parted.category.tolist() == [0, 0, 1, 1]
-    assert cells.parted(9, np.array([True, True, False])).last.tolist() == [8, 20, 20]
-    assert cells.parted(4, np.array([True, True, False])).first.tolist() == [1, 4, 9, 1]
-
-
 def test_sums_of_masses_whose_logarithms_would_overflow():
     cells = Cells(np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([0, 9, 0]))
     log_masses = np.random.default_rng(2).normal(size=(3, 4)) * 2000

@@ -143,13 +143,6 @@ class Cells:
         last = np.minimum(self.last, upper[self.category])
         return Cells(self.category, first, last).where(first <= last)
 
-    def parted(self, count: int, chosen: NDArray[np.bool_]) -> "Cells":
-        """The chosen cells that hold a count and a smaller one, cut before it."""
-        across = np.flatnonzero(chosen & (self.first < count) & (self.last >= count))
-        first = np.insert(self.first, across + 1, count)
-        last = np.insert(self.last, across, count - 1)
-        return Cells(np.insert(self.category, across, self.category[across]), first, last)
-
     def cut(self, pieces: Integers) -> "Cells":
         """Every cell cut evenly into so many pieces, at most one for each count."""
         pieces = np.clip(pieces, 1, self.length)

@@ -29,21 +29,14 @@ def short_cells(law: CountLaws, alpha: Floats, others: Floats, size: float) -> C
     categories; `size` is about the number of records.
     """
     cells, shares = law.cells, law.masses.sum(axis=1)
+    row, middle = cells.category, (cells.first + cells.last) / 2
+    left = np.minimum(np.maximum(size - middle, 0.0), np.maximum(size - law.mean(), 0.0)[row])
+    slope = 1 / (alpha[row] + middle) + 1 / (others[row] + left)
+    # Relative to the deviations of their Betas.
+    lengths = cells.length * np.sqrt(slope)
     seen = shares > NEGLIGIBLE
-    rest = np.maximum(size - law.mean(), 0.0)
-
-    def lengths(some: Cells) -> Floats:
-        """Lengths of cells, relative to the deviations of their Betas."""
-        row, middle = some.category, (some.first + some.last) / 2
-        left = np.minimum(np.maximum(size - middle, 0.0), rest[row])
-        slope = 1 / (alpha[row] + middle) + 1 / (others[row] + left)
-        return np.asarray(some.length * np.sqrt(slope))
-
-    pieces = np.ceil(np.minimum(lengths(cells), shares / _LARGEST_SHARE))[seen].astype(np.int64)
-    found = cells.where(seen).cut(pieces)
-    for edge in (_SMALL, max(size - _SMALL + 1, 0.0)):  # beyond them a long cell is one Beta
-        found = found.parted(int(edge), lengths(found) > 1)
-    return found
+    pieces = np.ceil(np.minimum(lengths, shares / _LARGEST_SHARE))[seen].astype(np.int64)
+    return cells.where(seen).cut(pieces)
 
 
 def binned(
