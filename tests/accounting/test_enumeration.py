@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes.accounting import pairs as pairs_module
+from opendp_bayes.accounting import losses, pairs as pairs_module
 from opendp_bayes.accounting.divergences import extremes
+from opendp_bayes.accounting.exponential import enumeration
 from opendp_bayes.accounting.exponential.enumeration import (
     EnumeratedPairs,
     _arrangements,
     arranged,
     work,
 )
-from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
@@ -99,3 +100,25 @@ def test_the_work_is_not_underestimated_for_many_categories() -> None:
             for block in pairs_of(HellingerExponential(1.0), size, prior, 1).blocks()
         )
         assert compared <= 1.1 * work(size, prior, 1)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        HellingerExponential(0.3),
+        HellingerExponential(0.35, "local"),
+        SmoothHellingerExponential(0.4, gamma=0.3),
+        PermuteAndFlip(0.09),
+    ],
+)
+def test_losses_are_the_largest_of_all_blocks(mechanism, monkeypatch):
+    """However small these are."""
+    setting = Setting.of(mechanism, 7, (0.3, 2.0, 0.7))
+    examine = losses._examine.__wrapped__
+    whole = examine(setting, 1, True)
+    monkeypatch.setattr(enumeration, "_BATCH", 1)
+    assert len(list(pairs_of(mechanism, 7, (0.3, 2.0, 0.7), 1).blocks())) > 30
+    loss, worst = examine(setting, 1, True)
+    for part in ("epsilon", "rho", "range"):
+        assert getattr(loss, part) == pytest.approx(getattr(whole[0], part), rel=1e-9)
+    assert worst.epsilon == pytest.approx(whole[1].epsilon, rel=1e-12)

@@ -1,13 +1,14 @@
 """A sheet as all renderers show it, and who may know what."""
 
 import ast
+from itertools import permutations
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import opendp_bayes
-from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.sheet import Sheet, labelled_frame
 from opendp_bayes.display.tables import Table, decimals_of, estimates_table
 
 PACKAGE = Path(opendp_bayes.__file__).parent
@@ -24,6 +25,15 @@ def test_text_shows_everything() -> None:
         "A note.",
         "By f(x).",
     ]
+
+
+@pytest.mark.parametrize("names", list(permutations(["mean", "mean_", "mean__"])))
+def test_columns_of_any_names_are_all_there(names: tuple[str, ...]) -> None:
+    labels = {name: [name, str(number)] for number, name in enumerate(names)}
+    frame = labelled_frame(labels, {"mean": [0.5, 0.25]})
+    assert frame["mean"].to_list() == [0.5, 0.25]
+    assert [column.to_list() for column in frame.drop("mean")] == list(labels.values())
+    assert all(column.startswith(name) for column, name in zip(frame.columns, names, strict=False))
 
 
 def test_a_narrow_text_shows_everything() -> None:

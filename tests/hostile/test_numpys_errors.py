@@ -101,6 +101,32 @@ def test_no_door_fails_and_none_says_anything_else(door: str, measure: str) -> N
     assert usual == raising
 
 
+@pytest.mark.parametrize("k", [2, 12])
+@pytest.mark.parametrize("name", [of for of in available_mechanisms() if "flip" not in of])
+def test_no_mechanism_fails_with_many_records(name: str, k: int) -> None:
+    """Most of what they sum up is as good as 0."""
+    labels = [str(number) for number in range(k)]
+    frame = pl.LazyFrame({"v": (labels * 3000)[:3000]})
+    unit, loss = dp.unit_of(changes=1), dp.loss_of(epsilon=1.0, delta=1e-6)
+
+    def said() -> Any:
+        context = ob.context(frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)
+        query = ob.posterior(
+            context.query(),
+            "v",
+            categories=labels,
+            nulls="0",
+            unknown="0",
+            size=3000,
+            mechanism=name,
+        )
+        summary = query.summarize()  # of which an expected width is of draws
+        return summary.drop("interval_width").rows(), type(query.release())
+
+    usual, raising = both(said)
+    assert usual == raising
+
+
 REFUSED: dict[str, Callable[[], Any]] = {
     "calibrate": lambda: ob.calibrate("laplace_parameters", size=9, prior=PRIOR, epsilon=1e-320),
     "plan": lambda: ob.plan(size=9, prior=PRIOR, epsilon=1e-320),

@@ -130,6 +130,18 @@ def test_what_is_entered_and_stated_is_what_the_map_says(tmp_path, kind, door, m
         assert guarantee.relation == row.get("neighbours", "add/remove")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("door", LISTED)
+def test_a_number_of_records_is_stated_where_it_is_public_and_nowhere_else(kind, door):
+    for unit in UNITS.values():
+        if can_be_asked(kind, door, unit):
+            query = unit.plan(opened(kind, unit, LOSSES["MaxDivergence"], None).query(epsilon=1.0))
+            wrong = {"size": 960} if unit.size is None else {}
+            said = "size=960: .* is private here" if wrong else "size=None: .*; pass size="
+            with pytest.raises(ValueError, match=said):
+                DOORS[door](query, **wrong)
+
+
 def shown(release: Any) -> dict[str, int]:
     """The counts of what occurs, which a discovery shows alone."""
     pairs = zip(release.categories, release.counts, strict=True)

@@ -169,6 +169,19 @@ def test_interpolated_normalisers_are_computed_where_all_releases_say(made, reco
     assert worst(combine(releases, records=records), *right) > 1e-4
 
 
+@pytest.mark.parametrize("private", [True, False])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_pairs_that_cannot_be_listed_are_refused_with_how_many_records_there_are(made, at, private):
+    """One of three alone is beyond the list: its number is private, or large beside the others."""
+    listed = ((2, 1), 3, HellingerExponential(0.35), FLAT)
+    alone = ((4, 6), None, PRIVATE, FLAT) if private else ((10**7, 0), 10**7, L(2.0), FLAT)
+    releases = made([listed, (*listed[:2], HellingerExponential(0.4), FLAT)])
+    releases.insert(at, *made([alone]))
+    number = "private" if private else str(10**7 + 6)
+    with pytest.raises(ValueError, match=rf"the pairs .* \({number} records, 2 categories\)"):
+        combine(releases, records="different")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("other", [(0, 8, 3, 49), (2, 4, 4, 50)])
 def test_two_looks_that_have_39711_data_sets(made, other):

@@ -117,6 +117,16 @@ def test_draws_that_no_counts_give_are_refused(name):
         noise_aware_posterior(laplace(*settings))
 
 
+@pytest.mark.parametrize("total", ["remainder", "truncated"])
+def test_draws_of_all_but_one_count_may_be_few_and_not_more_than_all_records(total):
+    """Of which the last count is what they leave."""
+    law, rest = LaplaceParameters(0.1, total=total), (tuple("abc"), (1.0, 2.0, 1.0))
+    few = Release((8, 9, 983), *rest, law, guarantee(1000))
+    assert noise_aware_posterior(few).mean()[2] > 0.9
+    with pytest.raises(ValueError, match=r"drawn: sums to 1700, .*size=1000 records"):
+        noise_aware_posterior(Release((800, 900, -700), *rest, law, guarantee(1000)))
+
+
 @pytest.mark.parametrize("name", [name for name in OUTSIDE | IMPOSSIBLE if "entry" not in name])
 def test_a_learned_prior_and_tables_of_the_same_records_have_such_bounds_too(name):
     *settings, message = (OUTSIDE | IMPOSSIBLE)[name]
@@ -142,10 +152,14 @@ def test_more_than_10_000_categories_are_refused():
         noise_aware_posterior(release)
 
 
-def test_releases_of_different_records_are_refused_as_well():
-    release, other = laplace((1.0, 2e6), 4.0, 10, (4, 6)), laplace((1.0, 2e6), 4.0, 10, (3, 7))
-    with pytest.raises(ValueError, match=r"prior: has the entry 2e\+06"):
-        combine([release, other], records="different")
+@pytest.mark.parametrize("name", OUTSIDE | IMPOSSIBLE)
+def test_one_of_several_releases_of_different_records_is_refused_wherever_it_stands(name):
+    prior, *settings, message = (OUTSIDE | IMPOSSIBLE)[name]
+    ordinary = laplace(prior, 3.0, 30, (30 // len(prior),) * len(prior))
+    outside = laplace(prior, *settings)
+    for releases in ([outside, ordinary], [ordinary, outside]):
+        with pytest.raises(ValueError, match=message):
+            combine(releases, records="different")
 
 
 @pytest.mark.parametrize("mechanism", [KNormParameters(6e5), GaussianParameters(1.1e6)])

@@ -332,7 +332,7 @@ def test_arviz_gets_the_draws(three, chained):
         (("region", "vote", "seen"), list(product("NS", "abc", (True, False))), True),
         (("region", "vote"), [("N", "a"), ("N", "b"), ("S", "a")], False),  # one cannot occur
         (("region", "vote"), [("N", "a"), ("S", "a"), ("N", "b"), ("S", "b")], False),
-        (("chain", "vote"), list(product("NS", "ab")), False),
+        *((("vote", word), list(product("NS", "ab")), False) for word in ("chain", "draw")),
     ],
 )
 def test_arviz_gets_the_variables_of_a_whole_joint_table(axes, cells, is_whole):

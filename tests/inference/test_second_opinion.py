@@ -10,7 +10,8 @@ from opendp_bayes import noise_aware_posterior
 from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser, markov_chain
-from opendp_bayes.inference.sampling.second_opinion import climbed, disagreement
+from opendp_bayes.inference.sampling.importance import Weighted
+from opendp_bayes.inference.sampling.second_opinion import climbed, disagreement, expected
 from opendp_bayes.mechanisms import SmoothHellingerExponential
 from tests.helpers import calibration, oracles
 
@@ -63,6 +64,19 @@ def test_an_atom_that_no_draw_is_at_is_noticed():
 def test_a_peak_that_no_draw_is_at_is_noticed():
     at_release = SETS[:, 0] > 35
     assert look(two_peaks, np.ones(3), at_release) > LARGEST
+
+
+def test_the_error_of_weighted_draws_is_how_far_they_spread():
+    """Where the heavy ones are far out, which their effective number does not know."""
+    rng, means, squares = np.random.default_rng(2), [], []
+    for _ in range(400):
+        far = rng.random(1000) < 0.02
+        rows = np.where(far[:, None], (60, 0, 0), (20, 20, 20))
+        found = Weighted(rows, np.where(far, np.log(10.0), 0.0), PRIOR)
+        mean, square = expected(found, float(found.diagnostics.ess[0]))
+        means.append(mean)
+        squares.append(square)
+    assert np.mean(squares, axis=0) == pytest.approx(np.var(means, axis=0), rel=0.25)
 
 
 def test_a_climb_ends_at_the_top():

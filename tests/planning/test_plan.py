@@ -172,7 +172,11 @@ def test_the_settings_that_are_simulated_list_every_mechanism() -> None:
 
 @pytest.mark.parametrize(
     "mechanism",
-    [LaplaceParameters(2.0), LaplaceParameters(1.0, "floored", "private"), KNormParameters(1.0)],
+    [
+        *(LaplaceParameters(scale) for scale in (0.8, 2.0)),
+        *(LaplaceParameters(scale, "floored", "private") for scale in (0.8, 1.0)),
+        *(KNormParameters(scale) for scale in (0.6, 1.0, 1.8)),
+    ],
     ids=str,
 )
 def test_listed_and_simulated_noise_agree(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:

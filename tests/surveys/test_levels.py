@@ -572,6 +572,28 @@ def test_windows_that_widen_to_the_last_pass_have_laws(most, monkeypatch):
     assert close or most == 1
 
 
+def test_windows_leave_out_what_no_other_counts_add_up_to() -> None:
+    """By the lists of all counts; where no parts add up to a sum's window, it is theirs."""
+    tree, rng = Tree.of(np.array([4, 4, 5, 5, 6, 6, -1])), np.random.default_rng(5)
+    pairs = {node: (int(tree.left[node]), int(tree.right[node])) for node in (4, 5, 6)}
+    empty = 0
+    for _ in range(300):
+        low = rng.integers(0, [6] * 4 + [12, 12, 24])
+        high = low + rng.integers(0, 6, 7)
+        window = [set(range(a, b + 1)) for a, b in zip(low, high, strict=True)]
+        for node, (left, right) in pairs.items():
+            sums = {a + b for a in window[left] for b in window[right]}
+            empty += not window[node] & sums
+            window[node] = window[node] & sums or sums
+        for node, both in reversed(pairs.items()):
+            for one, other in (both, both[::-1]):
+                left_over = {s - b for s in window[node] for b in window[other]}
+                window[one] = window[one] & left_over
+        found = np.array(fitted(tree, low, high))
+        assert found.tolist() == [[of(each) for each in window] for of in (min, max)]
+    assert empty > 30
+
+
 def test_two_tables_of_the_same_counts_may_have_them_in_any_order() -> None:
     """A cycle of three, which is not its own inverse; negative control: the inverse."""
     fine = [f"{part}{half}" for part in "abc" for half in "12"]

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.unlisted import Discovery, GaussianThreshold, OptimalThreshold
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.unlisted import Discovery, GaussianThreshold, LaplaceThreshold, OptimalThreshold
 from opendp_bayes.unlisted.discovery_query import DiscoveryQuery
 from tests.helpers.contexts import checked_context, plain_context
 
@@ -58,6 +59,11 @@ EITHER = TypeError, ValueError
         ({"mechanism": Discovery(OptimalThreshold(2.0, 1e-8))}, ValueError, "exceeds the budget"),
         *(({"column": of}, EITHER, "column=") for of in (["key", "n"], 3, None)),
         *(({"rest": of}, ValueError, "above 0") for of in (0.0, 1.0, -0.2, True, "most", 1)),
+        *(
+            ({"mechanism": Discovery(law, rest), "rest": 0.2}, ValueError, "rest=0.2: cannot be")
+            for law in (OptimalThreshold(0.5, 1e-9), LaplaceThreshold(4.0, 90))
+            for rest in (None, DiscreteLaplace(9.0))
+        ),
     ],
 )
 def test_arguments_are_checked_before_anything_is_read(arguments, error, message):

@@ -560,6 +560,18 @@ def test_what_can_never_be_there_or_is_one_value_is_refused(name, tmp_path):
     assert message in " ".join(said.split())
 
 
+@pytest.mark.parametrize("word", ["discover", "DROP"])
+def test_a_word_of_a_specification_means_the_same_where_a_file_has_such_a_code(tmp_path, word):
+    path = tmp_path / "x.sav"
+    people = pd.DataFrame({"vote": ["a", word, "a"] * 30})
+    pyreadstat.write_sav(people, str(path), variable_value_labels={"vote": {word: "label"}})
+    column = 'categories = "discover"\nnulls = "DROP"'
+    assert "must have a δ" in asked_of(path, "labels = true", "vote", column, code=2)
+    written = path.with_name("question.toml").read_text().replace("1e5", "1e5\ndelta = 1e-6")
+    path.with_name("question.toml").write_text(written)
+    assert "label" in run("run", path.with_name("question.toml"), path, "-o", "-")
+
+
 def test_a_text_that_is_a_code_and_the_label_of_another_one_is_refused(tmp_path):
     path = tmp_path / "x.sav"
     people = pd.DataFrame({"vote": [1.0, 2.0, 2.0]})
