@@ -37,7 +37,7 @@ _LARGE = 3.0
 #: drawn, or as this part of the square root of the count, where that is less.
 _OF_SCALE, _OF_DISTANCE, _OF_ROOT = 0.8, 0.5, 1.5
 #: Numbers that one array holds, and that are remembered of mixtures.
-_BLOCK, _REMEMBERED = 1 << 20, 1 << 24
+_BLOCK, _REMEMBERED = 1 << 22, 1 << 24
 
 
 def nodes_of(
@@ -249,32 +249,39 @@ class PrivateSizes:
         counts: Any = np.empty((number, *self.cells.shape), dtype=np.int32)
         log_weights, kappa = self.log_mass + self._risings.of(mixture.a), float(mixture.a.sum())
         for some in np.array_split(np.arange(len(at)), counts.size * len(self.nodes) // _BLOCK + 1):
-            cell = np.repeat(self.cells[some].T[..., None], number, axis=2)
-            nodes, log_q = self.nodes[:, cell], mixture.log_q[at[some], self._class[cell]]
-            log_p = log_q * nodes + log_weights[:, cell]
+            every = self.cells[some].T[..., None] * _POINTS + at[some]
+            rows, place = np.unique(every, return_inverse=True)
+            (cell, q), place = np.divmod(rows, _POINTS), place.reshape(every.shape)
+            nodes = self.nodes[:, cell]
+            log_p = mixture.log_q[q, self._class[cell]] * nodes + log_weights[:, cell]
             p = np.exp(log_p - log_p.max(axis=0))
             if kappa < _LARGE:
-                p *= nodes ** _powers_of_factor(kappa, nodes, p, rng)
-            node = picked(p.reshape(len(p), -1).T, np.arange(cell.size), rng.random(cell.size))
-            node = node.reshape(cell.shape)
+                powers = _powers_of_factor(kappa, nodes, p, place, rng)
+                rows, place = np.unique(place * 3 + powers, return_inverse=True)
+                (row, power), place = np.divmod(rows, 3), place.reshape(every.shape)
+                p, cell = p[:, row] * nodes[:, row] ** power, cell[row]
+            node, cell = picked(p.T, place, rng.random(place.shape)), cell[place]
             first, length = self._begin[node, cell], self._number[node, cell]
             counts[:, some] = (first + rng.random(cell.shape) * length).T
         return counts
 
 
-def _powers_of_factor(kappa: float, nodes: Floats, p: Floats, rng: np.random.Generator) -> Integers:
-    """Draw a term of `(n + κ) (n + κ + 1)` in proportion to its mean, given probabilities of the
-    nodes of counts, shape `(m, k, ...)`, and count how often each of these is a factor of it.
+def _powers_of_factor(
+    kappa: float, nodes: Floats, p: Floats, place: Integers, rng: np.random.Generator
+) -> Integers:
+    """Draw a term of `(n + κ) (n + κ + 1)` in proportion to its mean, given probabilities of nodes,
+    shape `(m, rows)`, and the rows of counts, `(k, ...)`, and count how often each of these is a
+    factor of it.
     """
     means = np.average(nodes, axis=0, weights=p)
     variances = np.average((nodes - means) ** 2, axis=0, weights=p)
-    several = np.concatenate([np.full((1, *means.shape[1:]), kappa), means])
+    several = np.concatenate([np.full((1, *place.shape[1:]), kappa), means[place]])
     terms = several[:, None] * several
     every = np.arange(1, len(several))
-    terms[every, every] += variances
+    terms[every, every] += variances[place]
     terms[0] += several  # the second factor is larger by one
     with np.errstate(divide="ignore"):
-        pair = one_of(np.log(terms).reshape(-1, *means.shape[1:]).T, rng).T
+        pair = one_of(np.log(terms).reshape(-1, *place.shape[1:]).T, rng).T
     first, second = np.divmod(pair, len(several))
     every = every.reshape(-1, *(1,) * pair.ndim)
     return (first == every).astype(np.int64) + (second == every)
