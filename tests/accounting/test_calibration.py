@@ -46,11 +46,8 @@ def within(mechanism, size, prior, d_in, accounting, target):
             spent = mechanism.proven_loss(d_in, size=size, prior=np.array(prior), delta=delta)
             at = target.get("epsilon", 0.0)
             return spent.epsilon <= at or delta_from_bounds(loss, at) <= delta
-    return (
-        bool(loss.rho <= target["rho"])
-        if "rho" in target
-        else bool(loss.epsilon <= target["epsilon"])
-    )
+    of = "rho" if "rho" in target else "epsilon"
+    return bool(getattr(loss, of) <= target[of])
 
 
 @pytest.mark.parametrize("mechanism", [*MECHANISMS[:3], PermuteAndFlip(1.0)], ids=str)

@@ -42,9 +42,7 @@ def moved(scale: float, moves: tuple[int, ...]) -> tuple[Any, Any]:
 
 def delta(p: Any, q: Any, epsilon: float) -> float:
     factor = math.exp(epsilon)
-    return max(
-        float(np.maximum(p - factor * q, 0).sum()), float(np.maximum(q - factor * p, 0).sum())
-    )
+    return max(float(np.maximum(a - factor * b, 0).sum()) for a, b in ((p, q), (q, p)))
 
 
 def rho(p: Any, q: Any) -> float:

@@ -69,9 +69,7 @@ def test_laplace_shift(noise: str, scale: float, moved: int) -> None:
     )
     assert float(np.max(log_p - log_q)) == pytest.approx(moved / scale, rel=1e-12)
     for epsilon, value in zip(EPSILONS, profile_of(log_p, log_q), strict=True):
-        assert value == pytest.approx(
-            float(np.maximum(p - math.exp(epsilon) * q, 0).sum()), abs=1e-12
-        )
+        assert value == pytest.approx(np.maximum(p - math.exp(epsilon) * q, 0).sum(), abs=1e-12)
 
 
 @pytest.mark.parametrize("noise", ["discrete", "floored"])
@@ -339,9 +337,8 @@ def test_laplace_shift_is_within_its_error(moved: int, scale: float, noise: str)
     less = half - rate * moved
     values = zip((log_p[0], log_p[-1], log_q[0], log_q[-1]), (half, less, less, half), strict=True)
     for value, truth in values:
-        assert abs(oracles.real(float(value)) - truth) <= oracles.real(
-            noise_module.laplace_error(moved, scale)
-        )
+        error = noise_module.laplace_error(moved, scale)
+        assert abs(oracles.real(float(value)) - truth) <= oracles.real(error)
 
 
 @pytest.mark.parametrize("scale", [2.0**-40, 1.1e-6, 0.3, 7.7, 2.0**60])
@@ -371,9 +368,8 @@ def test_knorm_step_is_within_its_error(k: int, scale: float) -> None:
         (log_p[0], (below / here).log()),
         (log_p[2], (below / here).log() - 1 / oracles.real(scale)),
     ):
-        assert abs(oracles.real(float(value)) - truth) <= oracles.real(
-            noise_module.knorm_error(k, scale)
-        )
+        error = noise_module.knorm_error(k, scale)
+        assert abs(oracles.real(float(value)) - truth) <= oracles.real(error)
 
 
 @pytest.mark.parametrize(("d_in", "size"), [(300, None), (3000, None), (300, 10**6), (361, 10**6)])

@@ -34,9 +34,7 @@ def vary(argument: str, other: Any, then: str, of: Any = None, **base: Any) -> t
 
 
 def rows(function: Any, base: dict[str, Any], of: Any, *varied: Any, **then: Any) -> list[Row]:
-    """`base` and `of` are those of every row that has none of its own; `larger={"size": 9}` is
-    `vary("size", 9, LARGER)`.
-    """
+    """`base` and `of` serve rows without their own; `larger={"size": 9}` is a row that varies."""
     plain = [vary(*row, way) for way, changed in then.items() for row in changed.items()]
     return [
         Row(function, {**base, **own}, argument, other, then, own_of or of)
@@ -45,9 +43,7 @@ def rows(function: Any, base: dict[str, Any], of: Any, *varied: Any, **then: Any
 
 
 def of_methods(value: Any, table: dict[str, tuple[Any, ...]]) -> list[Row]:
-    """Rows of methods of a value, by name: the other arguments, `of`, what is varied, and last the
-    directions of the others.
-    """
+    """Rows of a value's methods: other arguments, `of`, what is varied, last the directions."""
     return [
         row
         for name, (base, of, *varied, directions) in table.items()

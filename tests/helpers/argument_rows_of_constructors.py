@@ -29,9 +29,8 @@ def space(made: Any) -> dict[str, Any]:
 
 def counting(size: int | None = 6, **column: Any) -> Any:
     column = column or {"column": "x", "nulls": "a"}
-    return ob.t.make_categorical_counts(
-        DOMAIN, SYMMETRIC if size is None else CHANGE_ONE, size=size, **column
-    )
+    metric = SYMMETRIC if size is None else CHANGE_ONE
+    return ob.t.make_categorical_counts(DOMAIN, metric, size=size, **column)
 
 
 STRINGS = {"column": "s", "categories": ["a", "b"], "unknown": "a", "nulls": "a"}

@@ -106,9 +106,7 @@ class FloatLaplace(LaplaceParameters):
         total, steps = first + second, 2**self.bits
 
         def beyond(t: int) -> int:
-            """How many of the tail probabilities, multiples of `1 / steps` up to 1/2, give noise of
-            at least t > 0.
-            """
+            """How many of the multiples of `1 / steps` up to 1/2 give noise of at least t > 0."""
             return int(steps * Fraction(math.exp(-t / self.scale)) / 2)
 
         def at_least(t: int) -> int:

@@ -32,9 +32,7 @@ _SINGLE = re.compile(r"^\| of one byte: (.*?) \| 256 each \| \| \|$", re.MULTILI
 
 @dataclass
 class Tried:
-    """Sequences that were tried, characters that they are, and the characters of ASCII that are no
-    separators: a byte of them is in the sequence of another one, or they come out of other bytes.
-    """
+    """Sequences tried, characters they are, and those of ASCII that are part of other ones."""
 
     sequences: int = 0
     characters: int = 0
@@ -102,9 +100,7 @@ def _decoded(decoder: codecs.IncrementalDecoder, sequence: bytes) -> str | None:
 
 
 def _try_made_up(found: Tried) -> None:
-    """Sequences of eight bytes with one of the last six replaced by any byte, and another one by a
-    byte that matters.
-    """
+    """Sequences of eight bytes with one replaced by any byte, and another by one that matters."""
     for places in permutations(range(2, 8), 2):
         for two in product(range(256), b'\t\n\r",;|\xa4'):
             sequence = bytearray(_MADE_UP)
@@ -116,9 +112,7 @@ def _try_made_up(found: Tried) -> None:
 
 
 def _try_units_of_two(encoding: str, found: Tried) -> None:
-    """All units before an end of a line; all pairs that are a character; and after each 64th unit
-    that begins a pair any unit.
-    """
+    """All units before an end of a line, all pairs of one character, and others after each 64th."""
     kind = "<u2" if encoding.endswith("le") else ">u2"
     units = np.arange(1 << 16)
     first, second = (units >= 0xD800) & (units < 0xDC00), (units >= 0xDC00) & (units < 0xE000)
@@ -141,9 +135,7 @@ def _try_units_of_two(encoding: str, found: Tried) -> None:
 
 
 def _try_units_of_four(encoding: str, found: Tried) -> None:
-    """All units of which the first byte is 0 and the second up to 10 in hexadecimal, which hold all
-    characters, and of the others each 65 521st.
-    """
+    """All units up to 0x0010ffff, which hold all characters, and each 65 521st of the others."""
     kind = "<u4" if encoding.endswith("le") else ">u4"
     units = np.concatenate([np.arange(0x110000), np.arange(0x110000, 1 << 32, 65521)])
     right = (units < 0x110000) & ~((units >= 0xD800) & (units < 0xE000))

@@ -28,10 +28,7 @@ def table(releases, category, counts):
 
 
 def marginals(releases, most, least=0):
-    """For each category its counts in both, the numbers of all records, and their probabilities:
-    three arrays of one entry for each pair. Counts from `least` to `most`, scalars or for each
-    category and release, are all that is looked at.
-    """
+    """Of each category its counts in both, all numbers of records, and their probabilities."""
     k, concentration = len(releases[0].prior), sum(releases[0].prior)
     ends = np.broadcast_to(least, (k, 2)), np.broadcast_to(most, (k, 2))
     counts = [

@@ -145,10 +145,7 @@ def _records_prior(rng, size):
 
 def posterior(setting):
     """The posterior of a setting; raises `ValueError` outside of the envelope."""
-    looks = [
-        DrawnCounts.of(look.drawn, NOISE[look.law](look.scale), look.noised)
-        for look in setting.looks
-    ]
+    looks = [DrawnCounts.of(of.drawn, NOISE[of.law](of.scale), of.noised) for of in setting.looks]
     for look in looks:
         check_envelope(look, setting.prior, setting.size)
     return CountsGivenNoise.of(
@@ -166,12 +163,7 @@ def watched(setting, number=4):
 
 
 def errors(found, right, rows=None):
-    """The largest deviations of a posterior from a reference, over some categories, by default
-    those that are watched.
-
-    Those of means and standard deviations are in standard deviations. Questions that the reference
-    does not answer are left out.
-    """
+    """The largest deviations from a reference over some categories; means in deviations of it."""
     rows = np.array(watched(right.setting) if rows is None else rows)
     theta, counts = found.probabilities.chosen(rows), found.counts.chosen(rows)
     known = theta.mean(), np.sqrt(theta.variance()), counts.mean(), counts.std()
@@ -244,10 +236,7 @@ def _largest(setting):
 
 
 def compared(block, seed, most_categories=MOST_CATEGORIES):
-    """A setting and the errors of its posterior; None where no reference serves it.
-
-    `about` is told the reference and the processor seconds of the posterior.
-    """
+    """A setting and its posterior's errors, or None without a reference; `about` is told which."""
     setting = random_setting(np.random.default_rng([block, seed]), most_categories)
     try:
         name, right = reference(setting)

@@ -83,10 +83,7 @@ def margin(rows: Integers, levels: Sequence[int], scope: Scope) -> Integers:
 def weighed(
     survey: SmallSurvey, drawn: Sequence[Floats | Integers], largest: int
 ) -> tuple[Integers, Floats]:
-    """Every data set, of at most `largest` records where their number is private, and the logarithm
-    of the probability of it and what was drawn, given the number of records. Cells of which nothing
-    was drawn are NaN.
-    """
+    """Every data set up to `largest`, and its logarithm of weight; cells not drawn are NaN."""
     sizes = (survey.size,) if survey.size is not None else tuple(range(largest + 1))
     rows = data_sets(sizes, int(np.prod(survey.levels)))
     every, whole = np.arange(max(sizes) + 1), survey.concentration

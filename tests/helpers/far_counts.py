@@ -255,9 +255,7 @@ class Private(Pairs):
         return float(log), (whole + 1) - (mean + whole + 2) * special.expit(w), cumulants
 
     def _peak(self):
-        """Where the integrand is highest: where the slope of its logarithm changes its sign; and
-        about its width.
-        """
+        """Where the integrand is highest, by the sign of its slope, and about its width."""
         grid = np.linspace(-34, 34, 18)
         slopes = np.array([self._value(w)[1] for w in grid])
         down = np.flatnonzero((slopes[:-1] > 0) & (slopes[1:] <= 0))
@@ -308,9 +306,7 @@ class Private(Pairs):
         return self._known[row]
 
     def _pairs(self, row, longest, points, least=0.0):
-        """Counts, numbers of records and weights, of nodes on panels no longer than this, without
-        those that weigh less than `least`.
-        """
+        """Counts, numbers of records and weights of nodes on panels, without the lightest."""
         seen, own, panels = self._given(row, longest)
         rest = (self._sums - self._cumulants[:, :, row])[seen]
         rest[:, 0] -= self.rows.anchor[row]

@@ -102,9 +102,7 @@ def faults(parts: Sequence[Drawn], seed: int = 0) -> list[str]:
 
 
 def _of_part(part: Drawn, u: NDArray[np.float64]) -> Iterator[Coin]:
-    """Of an array of draws: the law of all entries, of each slice and of each entry; and the
-    independence of any two slices and of any two entries.
-    """
+    """The law of all entries, each slice and each entry; independence of any two of them."""
     yield from _of_law("all entries", u.reshape(-1, 1))
     for axis in range(u.ndim):
         slices = np.moveaxis(u, axis, -1).reshape(-1, u.shape[axis])

@@ -74,9 +74,7 @@ def unchecked(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> Row
     return Rows(source)
 
 
-def counted(
-    frame: Any, plan: Callable[[Any], Any], arguments: dict[str, Any], unit: Any = None
-) -> list[int]:
+def counted(frame: Any, plan: Any, arguments: dict[str, Any], unit: Any = None) -> list[int]:
     """The counts of a plan before noise."""
     data = frame if isinstance(frame, pl.LazyFrame) else pl.LazyFrame(frame, schema=SCHEMA)
     of = {"privacy_unit": unit or unit_of(contributions=1), "privacy_loss": loss_of(epsilon=1.0)}

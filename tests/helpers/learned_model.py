@@ -26,9 +26,7 @@ def table(drawn, noise, shape, size=None, noised=None, of=NoisedTable):
 
 
 def laws(cells, number, rng):
-    """Weights drawn from their prior, shape `(number, p)`, and the logarithms of what each weighs:
-    the probability of so many cells.
-    """
+    """Weights drawn from their prior, shape `(number, p)`, and the logarithms of their weights."""
     smooth = rng.integers(len(SMOOTH), size=number)
     x = rng.standard_normal((number, cells.shown.size))
     for at, one in enumerate(SMOOTH):
@@ -139,9 +137,8 @@ def ranks(shape, noise, public, rng, *, taken_for=None, sweeps=100, ordered=()):
         truth = rng.poisson(means)
     drawn = truth + noise.simulate(truth.shape, rng)
     size = int(truth.sum()) if public else None
-    cells, chains = begun(
-        table(drawn, taken_for or noise, shape, size, of=Fixed), ordered, 4, 60, rng
-    )
+    made = table(drawn, taken_for or noise, shape, size, of=Fixed)
+    cells, chains = begun(made, ordered, 4, 60, rng)
     cell, below, log_weights = int(rng.integers(k)), [], []
     ties = rng.random((3, 1))  # once, so that ranks of whole numbers are uniform too
     wanted = np.array([means[cell] / means.sum(), truth[cell], truth.sum()])

@@ -15,9 +15,7 @@ def every_frame(records: Sequence[Any], most: int) -> list[Rows]:
 def neighbours(
     records: Sequence[Any], most: int, relation: str, d_in: int = 1
 ) -> list[tuple[Rows, Rows]]:
-    """Pairs of frames that are at most `d_in`, one or more, apart: of `most` records of which some
-    are changed; or of up to as many, some of which are removed, or one exchanged for another.
-    """
+    """Pairs of frames at most `d_in` apart: records changed, removed, or one exchanged."""
     if relation == "change-one":
         every = list(product(records, repeat=most))
         return [(a, b) for a in every for b in every if sum(map(lambda x, y: x != y, a, b)) <= d_in]

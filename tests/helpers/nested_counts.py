@@ -31,9 +31,7 @@ class Case:
 
 
 def random_case(rng: np.random.Generator) -> Case:
-    """Two to five leaves below one to four levels, of unequal families, only children included;
-    flat and nested priors, up to two looks at every level, some categories without noise.
-    """
+    """Up to five leaves below one to four levels, unequal families, any priors, up to two looks."""
     sizes, above = [int(rng.integers(2, 6))], []
     for _ in range(rng.integers(0, 4)):
         m = int(rng.integers(1, sizes[-1] + 1))
@@ -131,9 +129,7 @@ def largest_error(case: Case) -> float:
 def regular(
     branches: list[int], scale: float, size: int, rng: np.random.Generator, prior: float = 1.0
 ) -> tuple[Any, Any, list[Look], list[Any]]:
-    """A regular tree of true counts, the finest level first, whose probabilities are Dirichlet in
-    every family, each level with Gaussian noise: parents, levels, looks and true counts.
-    """
+    """A regular tree of true counts with Gaussian noise: parents, levels, looks and true counts."""
     shares, sizes = np.ones(1), [1]
     for branch in branches:
         shares = (shares[:, None] * rng.dirichlet(np.full(branch, prior), shares.size)).ravel()

@@ -182,11 +182,8 @@ class Pairs:
         whole = np.bincount(place, w)
         own, mean = np.bincount(place, w * x) / whole, np.bincount(place, w * n) / whole
         spread = np.sqrt(np.bincount(place, w * (n - mean[place]) ** 2) / whole)
-        return (
-            np.tile(np.rint(own), 2),
-            np.concatenate([mean - spread, mean + spread]),
-            np.tile(whole / 2, 2),
-        )
+        both = np.concatenate([mean - spread, mean + spread])
+        return (np.tile(np.rint(own), 2), both, np.tile(whole / 2, 2))
 
     def count(self, i):
         """Mean and standard deviation of the count of category i."""

@@ -145,20 +145,14 @@ def exponential_law(counts: Counts, prior: Sequence[float], width: float) -> Law
         for candidate in candidates
     ]
     total = sum(weights, start=arb(0))
-    return {
-        candidate: float(weight / total)
-        for candidate, weight in zip(candidates, weights, strict=True)
-    }
+    return {one: float(weight / total) for one, weight in zip(candidates, weights, strict=True)}
 
 
 def permute_and_flip_law(counts: Counts, prior: Sequence[float], scale: float) -> Law:
     """The candidates in each order, and the first whose coin shows heads; for few of them."""
     centre = posterior(counts, prior)
     candidates = data_sets(sum(counts), len(counts))
-    coins = [
-        (-hellinger(centre, posterior(candidate, prior)) / real(scale)).exp()
-        for candidate in candidates
-    ]
+    coins = [(-hellinger(centre, posterior(one, prior)) / real(scale)).exp() for one in candidates]
     chances = [arb(0)] * len(coins)
     for order in permutations(range(len(coins))):
         reached = arb(1)
@@ -223,9 +217,7 @@ def laplace_law(counts: Counts, scale: float, noise: str, total: str) -> Law:
     for values in product(range(size + 1), repeat=len(noised)):
         released = values
         if total == "truncated":
-            released = tuple(
-                min(value, max(size - sum(values[:i]), 0)) for i, value in enumerate(values)
-            )
+            released = tuple(min(of, max(size - sum(values[:i]), 0)) for i, of in enumerate(values))
         if total != "bounded":
             released = (*released, min(max(size - sum(released), 0), size))
         law[released] = law.get(released, 0.0) + math.prod(
@@ -238,10 +230,7 @@ def law_of(mechanism: object, counts: Counts, prior: Sequence[float]) -> Law:
     """What a mechanism says its law is, as a mapping."""
     candidates, log_p = mechanism.log_pmf(counts, prior)
     assert candidates.shape == (log_p.size, len(counts))
-    law = {
-        tuple(candidate): float(p)
-        for candidate, p in zip(candidates.tolist(), np.exp(log_p), strict=True)
-    }
+    law = {tuple(one): float(p) for one, p in zip(candidates.tolist(), np.exp(log_p), strict=True)}
     assert len(law) == log_p.size, "a candidate is listed twice"
     return law
 
@@ -282,9 +271,7 @@ def rejects(
             expected, seen = 0.0, 0
     if pooled:
         pooled[-1] = (pooled[-1][0] + expected, pooled[-1][1] + seen)
-    assert len(pooled) >= 2, (
-        "the law has no two cells that this number of observations can tell apart"
-    )
+    assert len(pooled) >= 2, "no two cells of the law are told apart by so few observations"
     if any(outcome not in law or law[outcome] == 0 for outcome in counts) and rest < 1e-12:
         return True
     statistic = sum((seen - expected) ** 2 / expected for expected, seen in pooled)
@@ -471,9 +458,7 @@ def ball_laplace_laws(size: int, k: int, scale: float, noise: str, total: str) -
 
 
 def _ball_clamped(count: int, size: int, scale: float, noise: str) -> list[arb]:
-    """`ln P(clamp(count + Z) = y)` for y = 0..size; that these sum to one is checked where a law is
-    made of them.
-    """
+    """`ln P(clamp(count + Z) = y)` for y = 0..size; their sum is checked where a law is made."""
     if size == 0:
         return [arb(0)]
     q = (-1 / real(scale)).exp()

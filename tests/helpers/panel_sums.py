@@ -46,9 +46,7 @@ def nodes_of(first, last):
 
 
 class Rows:
-    """The weights of the different categories, or of one, as ratios to that of an anchor of each;
-    `place` is the row of every category.
-    """
+    """Weights of different categories as ratios to an anchor's; `place` is every category's row."""
 
     def __init__(self, setting, last):
         self.setting, self.last = setting, last

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import polars as pl
 import pyarrow as pa
-from opendp.context import Context, loss_of, unit_of
 from opendp.extras.polars import Bound, LazyFrameQuery, SortBy
 from opendp.mod import OpenDPException, enable_features
 
@@ -25,6 +24,7 @@ from opendp_bayes.trusted import plan_values
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.opendp_internals import belongs_to, plan_of
 from opendp_bayes.trusted.plan_validation import check_plan
+from tests.helpers.contexts import plain_context
 
 C = pl.col
 _INF, _NAN = float("inf"), float("nan")
@@ -181,9 +181,7 @@ def begun(unit: str) -> Any:
         "people": {"contributions": [Bound(by=[], per_group=1)], "identifier": "p"},
     }
     empty = records(random.Random(0), 1, odd=False).clear()
-    return Context.compositor(
-        data=empty.lazy(), privacy_unit=unit_of(**units[unit]), privacy_loss=loss_of(epsilon=1.0)
-    ).query(epsilon=1.0)
+    return plain_context(empty.lazy(), units[unit], parts=None).query(epsilon=1.0)
 
 
 def a_chain(source: random.Random, unit: str) -> tuple[Any, Any] | None:

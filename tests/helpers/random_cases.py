@@ -213,9 +213,8 @@ def random_question(random: Random, unit: Unit, size: int) -> Question:
 def random_mechanism(random: Random, public: bool) -> dict[str, Any]:
     noise = random.choice(("discrete", "floored"))
     if not public:
-        return random.choice(
-            [{}, {"mechanism": "laplace_parameters", "noise": noise, "total": "private"}]
-        )
+        named = {"mechanism": "laplace_parameters", "noise": noise, "total": "private"}
+        return random.choice([{}, named])
     options: list[dict[str, Any]] = [
         {},
         {"mechanism": "knorm_parameters"},
@@ -231,9 +230,7 @@ def random_mechanism(random: Random, public: bool) -> dict[str, Any]:
 
 # The true loss between two data sets.
 def log_ratios(mechanism: Any, first: Any, second: Any, prior: Any) -> tuple[Any, Any, bool]:
-    """Log-probabilities of what can be drawn, given two histograms, shape `(r,)` each, and whether
-    that is all: sums over it are right to 1e-15, or its largest ratio is that of all draws.
-    """
+    """Log-probabilities of what can be drawn of two histograms, and whether that is all."""
     if isinstance(mechanism, ob.LaplaceParameters):
         return *_laplace(mechanism, first, second), True
     if isinstance(mechanism, ob.GaussianParameters):

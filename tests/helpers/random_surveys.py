@@ -47,9 +47,7 @@ FEWEST = 50
 
 @dataclass(frozen=True, eq=False)
 class RandomSurvey:
-    """A survey of which `drawn` was drawn; with `learned`, its concentration is one of the list
-    that the documentation states, and those are the surveys that it may be.
-    """
+    """A survey of which `drawn` was drawn; `learned` lists those of every concentration."""
 
     survey: SmallSurvey
     drawn: tuple[Floats, ...]
@@ -100,10 +98,7 @@ class Listed:
 
 
 def random_survey(rng: np.random.Generator) -> RandomSurvey:
-    """Two or three tables of up to three binary variables, any law and scale of noise, any
-    concentration, up to eight records, public or private, and what was drawn of them, or what
-    is far from any data set.
-    """
+    """Up to three tables of binary variables, any noise, up to eight records, and a draw."""
     while True:
         found = _random(rng)
         exact = listed(found)

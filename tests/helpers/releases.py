@@ -13,9 +13,8 @@ PRIVATE = LaplaceParameters(1.0, total="private")
 
 def guarantee(size: int | None, loss: PrivacyLoss = LOSS, **changes: Any) -> PrivacyGuarantee:
     """A promise for one record, pure unless `measure` says otherwise."""
-    return PrivacyGuarantee(
-        size=size, loss=loss, **{"d_in": 1, "measure": "MaxDivergence", **changes}
-    )
+    of = {"d_in": 1, "measure": "MaxDivergence"} | changes
+    return PrivacyGuarantee(size=size, loss=loss, **of)
 
 
 def release(

@@ -111,9 +111,7 @@ def exact(made):
 
 
 def deviations(found, right):
-    """The largest deviations over the categories: of mean and std, in standard deviations, and of
-    cumulative probabilities, of the probabilities and of the counts.
-    """
+    """The largest deviations of mean, std and cumulative probabilities, of theta and counts."""
     theta, counts = found.probabilities, found.counts
     k, std = theta.m, right.std()
     worst = {

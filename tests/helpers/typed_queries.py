@@ -24,9 +24,8 @@ def every_kind_of_query(context: dp.Context, query: Query) -> None:
     labels = {"vote": ["yes", "no"], ("state", "county"): [("CA", "LA")]}
     by_both = ob.posterior(context.query(), "vote", by=["state", "county"], categories=labels)
     assert_type(by_both.release()["CA", "LA"], ob.Release)
-    table = ob.posterior(
-        context.query(), ["region", "vote"], categories={"vote": ["yes", "no"]}, nulls="no"
-    )
+    labels = {"vote": ["yes", "no"]}
+    table = ob.posterior(context.query(), ["region", "vote"], categories=labels, nulls="no")
     assert_type(table.release().posterior.marginal("vote"), ob.NoiseAwarePosterior)
     assert_type(table.release().posterior.conditional("vote", region="n"), ob.NoiseAwarePosterior)
     named = ob.posterior(query, "vote", mechanism="smooth_hellinger_exponential", gamma=0.2)

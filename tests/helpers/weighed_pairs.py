@@ -178,9 +178,7 @@ class OfPairs(MarginalOfPanels):
 
 
 def log_rising(x, alpha):
-    """`ln Γ(x + alpha) - ln Γ(x + 1)` in long doubles, of which the difference of large numbers
-    leaves ten digits after the point.
-    """
+    """`ln Γ(x + alpha) - ln Γ(x + 1)` in long doubles, which leave ten digits after the point."""
     x, alpha = np.asarray(x, dtype=np.longdouble), np.longdouble(alpha)
 
     def log_gamma(z):

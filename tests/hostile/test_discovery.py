@@ -37,12 +37,9 @@ IDENTIFIER: Any = pl.col("id")
 
 
 def context_of(frame: pl.LazyFrame, **arguments: Any) -> Any:
-    given: dict[str, Any] = {
-        "privacy_unit": dp.unit_of(contributions=1),
-        "privacy_loss": dp.loss_of(epsilon=1.0, delta=1e-8),
-        "split_evenly_over": 1,
-    }
-    return ob.context(frame, **given | arguments)
+    of = {"privacy_unit": dp.unit_of(contributions=1), "split_evenly_over": 1}
+    of["privacy_loss"] = dp.loss_of(epsilon=1.0, delta=1e-8)
+    return ob.context(frame, **of | arguments)
 
 
 def discovered(query: Any, **arguments: Any) -> Any:

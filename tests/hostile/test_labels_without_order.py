@@ -17,6 +17,7 @@ from opendp_bayes.inference.learned.noised_table import table_of
 from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
+from tests.helpers.contexts import checked_context
 from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
 
@@ -33,9 +34,7 @@ OF_TABLE: dict[str, Any] = {
 
 
 def context() -> Any:
-    return ob.context(
-        PEOPLE, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=50.0)
-    )
+    return checked_context(PEOPLE, loss={"epsilon": 50.0}, parts=None)
 
 
 def asked(column: Any, **given: Any) -> Any:
@@ -160,9 +159,7 @@ def test_a_label_that_is_listed_is_in_the_order() -> None:
     assert listed.posterior.quantile(0.5).category == "45-64"
     assert listed.posterior.quantile(0.9).category == "missing"
     of_type = PEOPLE.select(pl.col("age").cast(pl.Enum([*AGES, "?", "missing"])))
-    enum = ob.context(
-        of_type, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=9.0)
-    )
+    enum = checked_context(of_type, loss={"epsilon": 9.0}, parts=None)
     for label, unordered in (("missing", ()), ("none", ("none",))):
         query = ob.posterior(enum.query(epsilon=1.0), "age", nulls=label, prior=1.0)
         assert query.release().unordered == unordered

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
@@ -172,12 +171,9 @@ def test_every_refusal_of_the_inference_is_listed() -> None:
 
 
 def context_of(budget: float, size: int | None) -> Any:
-    unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
     frame = pl.LazyFrame({"c": ["c0"] * 10, "by": ["n"] * 10})
-    loss = dp.loss_of(epsilon=budget)
-    return dp.Context.compositor(
-        data=frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
-    )
+    unit = "contributions" if size is None else "changes"
+    return plain_context(frame, {unit: 1}, {"epsilon": budget})
 
 
 def asked(context: Any, number: int, size: int | None, **arguments: Any) -> Any:
@@ -273,11 +269,9 @@ TOGETHER: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_posterior_together_is_asked_for_and_does_not_refuse_the_releases(name: str) -> None:
     changed, message = TOGETHER[name]
     size = 60 if "mechanism" in changed else None
-    unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
-    frame, loss = pl.LazyFrame({"one": ["a"] * 60, "two": ["b"] * 60}), dp.loss_of(epsilon=2.0)
-    context = dp.Context.compositor(
-        data=frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
-    )
+    frame = pl.LazyFrame({"one": ["a"] * 60, "two": ["b"] * 60})
+    unit = "contributions" if size is None else "changes"
+    context = plain_context(frame, {unit: 1}, {"epsilon": 2.0})
     own = {"categories": ["a", "b"], "nulls": "a", "unknown": "o", "size": size}
     labels = {"one": ["a", "b"], "two": ["a", "b"]}
     both = {"column": ["one", "two"], "categories": labels}

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.boundary import ReleaseError
 from tests.helpers.asked_of_contexts import DOORS, LOSSES, ROWS, keep, releases_of
+from tests.helpers.contexts import checked_context
 
 PERSON = {"contributions": 1, "identifier": "person"}
 MEASURE = "Approximate(MaxDivergence)"
@@ -29,9 +29,7 @@ GUARDS: dict[str, tuple[Callable[[Path], pl.LazyFrame], Callable[[Path], Any], s
 
 
 def asked(door: str, frame: Any, how: str) -> Any:
-    context = ob.context(
-        frame, privacy_unit=dp.unit_of(**PERSON), privacy_loss=dp.loss_of(**LOSSES[MEASURE])
-    )
+    context = checked_context(frame, PERSON, LOSSES[MEASURE], None)
     return context, DOORS[door](keep(1, how)(context.query(**LOSSES[MEASURE])))
 
 
@@ -99,9 +97,7 @@ ASKED: dict[str, Callable[[Any], Any]] = {
 def test_a_seed_of_the_session_keeps_no_rows(door: str) -> None:
     found = []
     for _ in range(4):
-        context = ob.context(
-            ROWS.lazy(), privacy_unit=dp.unit_of(**PERSON), privacy_loss=dp.loss_of(**CLEAR)
-        )
+        context = checked_context(ROWS.lazy(), PERSON, CLEAR, None)
         query = ASKED[door](context.query(**CLEAR).truncate_per_group(1))
         pl.set_random_seed(1)
         each = [release.drawn for release in releases_of(query.release())]

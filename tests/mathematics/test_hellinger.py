@@ -254,9 +254,7 @@ def test_the_oracle_agrees_with_the_integral() -> None:
 
 
 def test_the_terms_of_the_series_are_exact() -> None:
-    """With `a, b = m (1 -+ u)`, `w = u^2`: the gap of `z^-p` times `m^p (1 - w)^p` is `((1 + u)^p +
-    (1 - u)^p) / 2 - (1 - w)^p`, a polynomial in w; the coefficients are `B_(p + 1) / (p (p + 1))`.
-    """
+    """With `a, b = m (1 -+ u)`, `w = u^2`: gaps of `z^-p` are polynomials in w, by formula."""
     bernoulli = {2: (1, 6), 4: (-1, 30), 6: (1, 42), 8: (-1, 30), 10: (5, 66)}
     for (p, coefficient, polynomial), (n, (over, under)) in zip(
         _STIRLING_GAPS, bernoulli.items(), strict=True

@@ -37,9 +37,7 @@ class Recorder:
             self._coverage.switch_context("")
 
     def write(self, place: Path, kept: dict[str, Path]) -> None:
-        """Keep what was seen of each file of tests, with paths from `place` on. What an import runs
-        has no test, and is kept with every file.
-        """
+        """Keep what was seen of each file of tests; what an import runs is kept with every file."""
         self._coverage.stop()
         data = self._coverage.get_data()
         lines = {
@@ -103,9 +101,7 @@ class Covered:
         return cls(seconds, lines)
 
     def tests(self, path: str, source: str, first: int, patience: float) -> list[str]:
-        """The tests that meet a mistake that begins in line `first` of a module, until they come
-        to `patience` seconds.
-        """
+        """The tests that meet a mistake in line `first`, until they come to `patience` seconds."""
         met = self._met(path, source, first)
         if met == {""}:  # an import alone runs it, and whoever imports it may notice
             met = set(self.seconds)

@@ -85,9 +85,7 @@ def chosen(db: WorkDB, number: int, source: str) -> list[WorkItem]:
 
 
 def recorded(area: dict[str, Any]) -> dict[str, Path]:
-    """Where it is kept which tests of each file run which lines of an area, for these texts of
-    both.
-    """
+    """Where it is kept which tests of each file run which lines of an area, for these texts."""
     names = {file: _digest([*area["modules"], file]) for file in area["tests"]}
     return {file: KEPT / f"{area['name']}-{name}.json" for file, name in names.items()}
 

@@ -11,9 +11,7 @@ _PARTS = re.compile(r"~?\w+(?:\.\w+)*|[<>=*/!]+|[^\w\s]")
 
 
 def is_still_there(module: str, line: str) -> bool:
-    """Whether a module has a line that one mistake makes this one of; `line` may end in a comment,
-    and names a module that may be gone.
-    """
+    """Whether a line of a module, which may be gone, becomes this one by a single mistake."""
     made = _parts(line)
     return any(_apart(made, own) <= 1 for own in _lines(module))
 

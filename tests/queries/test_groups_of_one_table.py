@@ -49,9 +49,7 @@ def cells(rows):
 
 
 def worst_ratio(distance, d_in, scale):
-    """The largest log-ratio of probabilities of K-norm noise around the cells of frames of two
-    records at most `d_in` apart, where `distance` is half the sum of the absolute values.
-    """
+    """The largest log-ratio of K-norm noise around cells of two records' frames `d_in` apart."""
     steps = np.array([z for z in product(range(-4, 5), repeat=5) if sum(z) == 0])
     moves = {
         tuple((cells(second) - cells(first)).tolist())
@@ -243,9 +241,7 @@ def test_sizes_that_are_refused():
 
 @pytest.mark.parametrize("unit", [{"contributions": 1}, {"changes": 1}])
 def test_keys_and_sizes_that_opendp_reads_for_nothing(unit):
-    """Where a margin makes the sizes of the groups public, OpenDP releases them exactly, and with
-    them the keys, and takes nothing of the budget for it.
-    """
+    """A margin of public sizes makes OpenDP release them and the keys exactly, for nothing."""
     rows = ROWS * 20
     margin = dp.polars.Margin(by=["region"], invariant="lengths")
     private = plain_context(frame_of(rows), unit, parts=None, margins=[margin])

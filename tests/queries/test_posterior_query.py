@@ -616,9 +616,7 @@ def test_a_query_without_a_positive_budget_is_refused(epsilon):
 def test_what_was_paid_for_is_kept_where_nothing_can_be_made_of_it(ask, monkeypatch):
     """The debit comes first, so a failure after it must not lose the draw."""
     frame = pl.DataFrame({"vote": ["a"] * 30 + ["b"] * 10})
-    of = ob.context(
-        frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=9.0)
-    )
+    of = checked_context(frame, loss={"epsilon": 9.0}, parts=None)
     question = {"categories": ["a", "b"], "nulls": ob.DROP, "unknown": ob.DROP}
     asked = {"vote": question | {"column": "vote"}}
     query = of.query(epsilon=8.0)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import opendp_bayes as ob
+from tests.helpers.contexts import checked_context
 
 FRAME = pl.DataFrame(
     {
@@ -21,14 +22,8 @@ REST = {"nulls": "none", "unknown": "other"}
 
 
 def query(frame: pl.DataFrame, *, size: int | None = None, contributions: int = 1) -> Any:
-    unit = (
-        dp.unit_of(contributions=contributions)
-        if size is None
-        else dp.unit_of(changes=contributions)
-    )
-    loss = dp.loss_of(epsilon=1e6)
-    context = ob.context(frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)
-    return context.query()
+    unit = {"contributions" if size is None else "changes": contributions}
+    return checked_context(frame, unit, {"epsilon": 1e6}).query()
 
 
 def counts(release: Any) -> dict[Any, int]:

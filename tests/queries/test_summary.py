@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
@@ -140,9 +139,7 @@ def test_the_repr_says_what_would_be_made_and_debited(path):
         f" size={ROWS}, d_in=2,"
         " debits=0.5 (MaxDivergence))"
     )
-    whole = dp.Context.compositor(
-        data=DATA.lazy(), privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(rho=1.0)
-    )
+    whole = plain_context(DATA.lazy(), loss={"rho": 1.0}, parts=None)
     without = ob.posterior(whole.query(), "vote", **VOTES)
     assert "has no budget of its own" in repr(without)
     with pytest.raises(ValueError, match="no budget of its own"):

@@ -299,13 +299,10 @@ def test_a_real_contingency_table() -> None:
     b = (a + rng.integers(0, 2, 1500)) % 3
     frame = pl.LazyFrame({"a": ["xy"[i] for i in a], "b": ["pqr"[i] for i in b]})
     for loss, mechanism in (
-        (dp.loss_of(rho=0.05), "gaussian_parameters"),
-        (dp.loss_of(epsilon=1.0), "laplace_parameters"),
+        ({"rho": 0.05}, "gaussian_parameters"),
+        ({"epsilon": 1.0}, "laplace_parameters"),
     ):
-        unit = dp.unit_of(contributions=1)
-        context = dp.Context.compositor(
-            data=frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
-        )
+        context = plain_context(frame, loss=loss)
         fixed = dp.mbi.Fixed(queries=[dp.mbi.Count(("a", "b")), dp.mbi.Count(("b",))])
         query = context.query().contingency_table(
             keys={"a": ["x", "y"], "b": ["p", "q", "r"]}, algorithm=fixed

@@ -63,9 +63,7 @@ EXPONENTS = [1e-9, 0.1, 0.9, 2.0, 30.0, 1e3, 1e6, 1e12, 1e19]
 
 
 def excess(exponent: float, log_candidates: float, terms_of: float) -> np.ndarray:
-    """The logarithm of the sum of terms over f, on a grid of divergences that is dense on the scale
-    of every chord.
-    """
+    """The logarithm of the sum of terms over f, on a grid dense on the scale of every chord."""
     log_weights, slopes = chords(terms_of, log_candidates)
     corners = -np.log1p(-(np.linspace(0, 1, 20_000, endpoint=False) ** 2))
     small, large = np.geomspace(1e-42, 1e-9, 5000), np.geomspace(1, 1e3, 1000)

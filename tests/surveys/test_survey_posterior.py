@@ -177,9 +177,7 @@ def test_numbers_of_a_table() -> None:
 
 
 def answers_of(p: Any) -> dict[str, Any]:
-    """For every public member of a posterior what it says of the votes, as functions of the table,
-    and the same of its draws p, shape `(draws, 3)`, with how far apart they may be.
-    """
+    """Every public member as a function of the table, the same of its draws p, and a tolerance."""
     left, right, none = p.T
     among = left / (left + none)
     value = [np.interp(0.3, [0.0, *np.cumsum(row)], range(4)) for row in p]

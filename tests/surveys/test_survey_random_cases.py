@@ -30,9 +30,7 @@ def case_of(seed: int) -> tuple[RandomSurvey, ConsistentDraws, SurveyPosterior]:
 
 
 def missed(seeds, meant=lambda case: case):
-    """What is farther off than it may be, in cases without a warning, and the number of others. The
-    survey that is listed is that of the chains, or what it is `meant` for.
-    """
+    """What is too far off in cases without a warning, and the number of others."""
     found, warned = [], 0
     for seed in seeds:
         case, draws, posterior = case_of(seed)

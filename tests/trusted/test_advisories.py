@@ -20,10 +20,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def context(frame: pl.LazyFrame, unit: Any = None) -> dp.Context:
-    unit, loss = unit or dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
-    return dp.Context.compositor(
-        data=frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
-    )
+    of = {"privacy_loss": dp.loss_of(epsilon=1.0), "split_evenly_over": 1}
+    return dp.Context.compositor(frame, privacy_unit=unit or dp.unit_of(contributions=1), **of)
 
 
 EXPRESSIONS = (*plan_allowlist.EXPRESSIONS.values(),)

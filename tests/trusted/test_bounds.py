@@ -233,11 +233,8 @@ APART = ob.Distance(10, 10, 1)
 
 
 def query_of(unit: Any, **loss: Any) -> Any:
-    loss = dp.loss_of(**(loss or {"rho": 0.015}))
-    context = dp.Context.compositor(
-        data=LOG, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
-    )
-    return context.query()
+    of = {"privacy_loss": dp.loss_of(**(loss or {"rho": 0.015})), "split_evenly_over": 1}
+    return dp.Context.compositor(LOG, privacy_unit=unit, **of).query()
 
 
 def asked_of(query: Any, column: Any = "page", **arguments: Any) -> Any:

@@ -72,9 +72,7 @@ class Counting:
     """A query of a plugin, whose unit has a number of records."""
 
     def __init__(self, d_in):
-        context = dp.Context.compositor(
-            data=DATA, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1)
-        )
+        context = plain_context(DATA, loss={"epsilon": 1}, parts=None)
         base = context.query(epsilon=0.5)._query
         self.base = Query(base._chain, base._output_measure, d_in, base._d_out, base._context)
 

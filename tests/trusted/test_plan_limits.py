@@ -138,9 +138,7 @@ SEEDED = pl.int_range(pl.len()).shuffle(seed=5).over("p") < 1
 
 
 def test_without_the_gate_a_seed_lets_one_person_more_move_others(monkeypatch):
-    """The negative control: at the same place of a frame without a fixed order are other rows. It
-    is sorted by two columns, which do not say in which order rows that tie are.
-    """
+    """Negative control: a frame without a fixed order, whose sort by two columns leaves ties."""
     monkeypatch.setattr(query_plan, "check_plan", unchecked)
     rng = np.random.default_rng(1)
     persons, values = rng.permutation(np.repeat(np.arange(4000), 5)), rng.integers(0, 16, 20_000)

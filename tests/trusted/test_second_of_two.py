@@ -19,7 +19,7 @@ from opendp_bayes.trusted.contexts import check_identifier
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.scanned_frames import scanned
 from opendp_bayes.trusted.spaces import CountsSpace
-from tests.helpers.contexts import plain_context
+from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.grouped import with_groups
 
 Bound = dp.polars.Bound
@@ -324,9 +324,7 @@ def test_a_frame_with_some_columns_of_an_enum_is_read_as_it_was() -> None:
 
 def test_a_loss_of_nothing_is_given_and_no_loss_is_not() -> None:
     """OpenDP's queries for public facts take a loss of 0; one without a loss is another thing."""
-    opened = ob.context(
-        FRAME, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
-    )
+    opened = checked_context(FRAME, parts=None)
     losses = [
         object.__getattribute__(opened.query(**given), "_query")._d_out
         for given in ({"epsilon": 0}, {"epsilon": 0.5, "delta": None})

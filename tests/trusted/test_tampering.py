@@ -160,9 +160,7 @@ def count() -> Any:
 
 @pytest.mark.parametrize("mine", [True, False])
 def test_a_cached_loss_of_another_mechanism_is_not_poisoned(mine: bool) -> None:
-    """Two scales with one hash: a cache finds by the hash, then compares with what it holds, so a
-    value that somebody turned into the other after it was put there would be found.
-    """
+    """Two scales of one hash: a value turned into the other would be found in a cache."""
     strong, weak = 2.0**21, 2.0**-40
     assert hash(strong) == hash(weak)
     space = posterior().output_space
@@ -177,9 +175,7 @@ def test_a_cached_loss_of_another_mechanism_is_not_poisoned(mine: bool) -> None:
 
 def test_a_context_debits_what_the_query_was_made_of() -> None:
     votes = pl.LazyFrame({"vote": ["a", "b"]}, schema={"vote": pl.Enum(["a", "b"])})
-    context = dp.Context.compositor(
-        data=votes, privacy_unit=dp.unit_of(contributions=100), privacy_loss=dp.loss_of(epsilon=2.0)
-    )
+    context = plain_context(votes, {"contributions": 100}, {"epsilon": 2.0}, None)
     own = ob.LaplaceParameters(200.0, total="private")
     query = ob.posterior(context.query(epsilon=1.0), "vote", nulls="a", mechanism=own)
     assert tamper(own) > 0

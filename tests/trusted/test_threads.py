@@ -10,7 +10,7 @@ from opendp.measurements import make_user_measurement
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.queryable_proxy import lock_of
-from tests.helpers.contexts import plain_context
+from tests.helpers.contexts import checked_context, plain_context
 
 THREADS = 8
 DATA = pl.LazyFrame({"x": [True] * 60_000 + [False] * 40_000})
@@ -63,9 +63,7 @@ def test_a_filter_never_answers_more_than_its_budget_nor_locks():
 
 @pytest.mark.parametrize("kind", ["compositor", "filter"])
 def test_a_context_within_is_asked_in_turn_with_the_one_around_it(kind):
-    whole = ob.context(
-        DATA, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
-    )
+    whole = checked_context(DATA, parts=None)
     space, measure = whole.accountant.input_space, dp.max_divergence()
     within = whole(
         dp.c.make_adaptive_composition(*space, measure, 1, [0.5])
@@ -102,9 +100,7 @@ def test_what_opendp_is_asked_meanwhile_gets_a_message():
 
 def test_a_context_of_ours_lets_every_query_wait_for_its_turn():
     """Also those of OpenDP's own, which in a Context of OpenDP's are refused meanwhile."""
-    whole = ob.context(
-        DATA, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
-    )
+    whole = checked_context(DATA, parts=None)
     inside, leave, answers = threading.Event(), threading.Event(), []
 
     def slow(_):

@@ -38,12 +38,9 @@ ROWS = [f"k{key}" for key in range(40) for _ in range(key)]
 
 
 def context_of(frame: pl.LazyFrame, **arguments: Any) -> Any:
-    given = {
-        "privacy_unit": dp.unit_of(contributions=1),
-        "privacy_loss": dp.loss_of(epsilon=1.0, delta=1e-8),
-        "split_evenly_over": 1,
-    }
-    return ob.context(frame, **given | arguments)
+    of = {"privacy_unit": dp.unit_of(contributions=1), "split_evenly_over": 1}
+    of["privacy_loss"] = dp.loss_of(epsilon=1.0, delta=1e-8)
+    return ob.context(frame, **of | arguments)
 
 
 def asked(frame: pl.LazyFrame, column: str = "key", **arguments: Any) -> Any:

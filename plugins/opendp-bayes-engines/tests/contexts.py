@@ -24,9 +24,8 @@ def two_shares(table: Any) -> EngineContext:
 
 def counts(query: EngineQuery, table: Any, *variables: tuple[Any, ...]) -> list[int]:
     """The counts before any noise; a variable is `(column, categories, nulls, unknown)`."""
-    chain, _ = query.counts_of(
-        Question(tuple(Variable(*each) for each in variables), joint=len(variables) > 1)
-    )
+    asked = tuple(Variable(*each) for each in variables)
+    chain, _ = query.counts_of(Question(asked, joint=len(asked) > 1))
     counted: list[int] = chain(Rows(table_of(table))).tolist()
     return counted
 

@@ -21,9 +21,8 @@ def sampled(counts: Counts, samples: int, replacement: str) -> Law:
     law = {}
     for h in oracles.data_sets(samples, len(counts)):
         if replacement == "without":
-            law[h] = Fraction(
-                prod(comb(x, y) for x, y in zip(counts, h, strict=True)), comb(size, samples)
-            )
+            ways = prod(comb(x, y) for x, y in zip(counts, h, strict=True))
+            law[h] = Fraction(ways, comb(size, samples))
         else:
             ways = factorial(samples) // prod(factorial(y) for y in h)
             law[h] = ways * prod(
@@ -62,10 +61,8 @@ def expectation(value, distributions, k):
 def smoothed(value, distributions, size):
     """Definition 3: the largest expectation over every choice of distributions, up to order."""
     k = len(distributions[0])
-    return max(
-        expectation(value, choice, k)
-        for choice in combinations_with_replacement(distributions, size)
-    )
+    choices = combinations_with_replacement(distributions, size)
+    return max(expectation(value, choice, k) for choice in choices)
 
 
 def pushed(law: Law, function: Callable[[Hashable], Mapping[Hashable, Fraction]]) -> Law:

@@ -58,9 +58,8 @@ def copeland(votes: tuple[int, ...]) -> int:
     """The alternative that beats most others by majority, a tie counting half."""
     score = [0.0] * 3
     for a, b in combinations(range(3), 2):
-        margin = sum(
-            n * (1 if r.index(a) < r.index(b) else -1) for r, n in zip(RANKINGS, votes, strict=True)
-        )
+        signs = [1 if r.index(a) < r.index(b) else -1 for r in RANKINGS]
+        margin = sum(n * sign for sign, n in zip(signs, votes, strict=True))
         score[a] += (1 + np.sign(margin)) / 2
         score[b] += (1 - np.sign(margin)) / 2
     return score.index(max(score))
@@ -102,9 +101,7 @@ def test_coin_flipping() -> None:
 
 
 def test_lemma_2_and_10_for_two_categories() -> None:
-    """`(d + d') / 2 <= u <= max(d + d'/(e^ε + 1), d' + d/(e^ε + 1)) <= d + d'`: sharper than the
-    paper's u < d + d' <= 3 u on both sides.
-    """
+    """`(d + d') / 2 <= u <= max(d + d'/(e^ε + 1), d' + d/(e^ε + 1)) <= d + d'`: sharper."""
     rng = np.random.default_rng(0)
     pairs = [*rng.dirichlet([0.5] * 6, (100, 2)), *(laws_of((m, 7 - m), 5) for m in range(8))]
     tight = 0.0

@@ -31,9 +31,7 @@ def average_law(values: list[Fraction], samples: int) -> definitions.Law:
 
 
 def test_theorem_4_continuous_averages_have_no_smoothed_privacy() -> None:
-    """Every database of values from a continuum (random fractions, which have no coincidences) has
-    d(x', x) = T/n, for every ε; no law of the data changes that.
-    """
+    """Random fractions have no coincidences, so d(x', x) = T/n for every ε and every law."""
     rng = np.random.default_rng(0)
     for size, samples in [(5, 2), (6, 3), (6, 5), (4, 4)]:
         x = [Fraction(int(v), 10**9) for v in rng.integers(0, 10**9, size)]
@@ -61,9 +59,8 @@ def test_smoothed_average() -> None:
     size, samples, epsilon = 5, 2, 0.3
 
     def law(counts: tuple[int, ...]) -> definitions.Law:
-        return average_law(
-            [Fraction(v) for v, count in enumerate(counts) for _ in range(count)], samples
-        )
+        values = [Fraction(v) for v, count in enumerate(counts) for _ in range(count)]
+        return average_law(values, samples)
 
     profiles = {x: definitions.profile(law, x, epsilon) for x in oracles.data_sets(size, 3)}
     truth = float(definitions.smoothed(lambda x: profiles[x], distributions, size))

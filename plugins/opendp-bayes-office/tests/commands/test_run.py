@@ -170,9 +170,7 @@ def test_the_widths_are_those_of_releases(place: Path) -> None:
     frame.write_parquet("even.parquet")
     text = QUESTION[: QUESTION.rindex("[[results]]")].replace("20000.0", "0.2\nguess_size = 300")
     Path("even.toml").write_text(text)
-    row = next(
-        line for line in run("run", "even.toml", "--dry-run").splitlines() if "Laplace" in line
-    )
+    row = next(of for of in run("run", "even.toml", "--dry-run").splitlines() if "Laplace" in of)
     found = []
     for _ in range(4):
         made = ob.Release.from_json(run("run", "even.toml", "even.parquet", "-o", "-"))

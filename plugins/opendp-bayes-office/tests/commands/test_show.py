@@ -69,9 +69,8 @@ def test_tables_hold_the_numbers_in_full(saved, survey, tmp_path, name, kind):
     run("show", file, "--level", 0.5, "-o", table)
     shown = run("show", file, "--level", 0.5, "-o", "-")
     # But for a label that is a formula, which has an apostrophe there (`tests/hostile`).
-    texts = pl.read_csv(table, schema=wanted.schema).with_columns(
-        pl.col(pl.String).str.strip_prefix("'")
-    )
+    texts = pl.read_csv(table, schema=wanted.schema)
+    texts = texts.with_columns(pl.col(pl.String).str.strip_prefix("'"))
     assert texts.equals(wanted)
     assert json.loads(shown) == wanted.to_dicts()
 

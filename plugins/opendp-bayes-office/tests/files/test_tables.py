@@ -457,9 +457,7 @@ def test_codes_of_every_batch_are_read_as_their_labels(tmp_path, monkeypatch, ex
 def test_no_label_of_any_missing_range_is_a_category(tmp_path):
     """Whether a code is the lowest, the highest or within."""
     votes, span = [-2.0, -1.0, 1.0, 7.0, 8.0, 9.0, 10.0, 11.0], {"lo": 8, "hi": 10}
-    labels = {-2: "two", -1: "one", 1: "red", 3: "blue"} | {
-        code: f"{code}" for code in range(7, 12)
-    }
+    labels = {-2: "two", -1: "one", 1: "red", 3: "blue"} | {at: f"{at}" for at in range(7, 12)}
     for ranges in ([-1, span], [span, -2], [-1, -2]):
         frame, of = pd.DataFrame({"vote": votes}), {"missing_ranges": {"vote": ranges}}
         of["variable_value_labels"] = {"vote": labels}
@@ -511,9 +509,7 @@ def test_a_code_that_the_file_describes_is_understood_as_its_label(name, extensi
     assert asked_of(path, f"labels = true\n{head}", "vote", column) == wanted
 
 
-def test_codes_of_groups_of_merged_and_of_discovered_categories_are_understood(
-    tmp_path, monkeypatch
-):
+def test_codes_of_groups_of_merged_and_of_discovered_categories_are_read(tmp_path, monkeypatch):
     coarsen(monkeypatch.setattr)
     shorten(monkeypatch)
     path = coded(tmp_path / "x.sav")

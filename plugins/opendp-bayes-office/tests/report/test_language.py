@@ -7,7 +7,6 @@ from typing import get_args
 import numpy as np
 import polars as pl
 import pytest
-from opendp.context import loss_of, unit_of
 
 import opendp_bayes as ob
 from opendp_bayes.results.sheets import little_said
@@ -16,6 +15,7 @@ from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.language import Language, Tag, language_of
 from opendp_bayes_office.report.page import rendered
 from opendp_bayes_office.report.report_document import Report
+from tests.helpers.contexts import checked_context
 from tests.helpers.pages_of_reports import Page, made, of_election, of_marriages
 from tests.helpers.sources import ROOT
 
@@ -206,13 +206,9 @@ def test_notes_on_labels_that_match_nothing_are_translated(name: str, note: str)
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_page_of_a_release_alone_is_in_the_language_too(name: str) -> None:
-    unit, loss = unit_of(contributions=1), loss_of(4.0)
-    frame = pl.DataFrame({"vote": ["yes"] * 1000})
-    of = ob.context(frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)
-    query = of.query()
-    release = ob.posterior(
-        query, "vote", categories=["Yes", "<no>"], nulls=ob.DROP, unknown="other"
-    ).release()
+    query = checked_context(pl.DataFrame({"vote": ["yes"] * 1000}), loss={"epsilon": 4.0}).query()
+    labels = {"categories": ["Yes", "<no>"], "nulls": ob.DROP, "unknown": "other"}
+    release = ob.posterior(query, "vote", **labels).release()
     page = rendered(Report.read(release.to_json(), "t"), name)
     assert "Yes, &lt;no&gt;" in page
     assert LOOK not in page

@@ -16,13 +16,11 @@ from opendp_bayes_office.report.language import Language
 from opendp_bayes_office.report.page import promise, rendered
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers.command_line import run
+from tests.helpers.contexts import checked_context
 from tests.helpers.sweeps import some_of
 
-LOSSES = {
-    "epsilon": dp.loss_of(epsilon=1.0),
-    "rho": dp.loss_of(rho=0.5),
-    "delta": dp.loss_of(epsilon=1.0, delta=1e-6),
-}
+LOSSES = {"epsilon": {"epsilon": 1.0}, "rho": {"rho": 0.5}}
+LOSSES["delta"] = LOSSES["epsilon"] | {"delta": 1e-6}
 FRAME = pl.DataFrame({"vote": ["yes", "no", None, "?"] * 100, "town": ["a", "b"] * 200})
 LISTED: dict[str, Any] = {"categories": ["yes", "no"], "unknown": "other"}
 IN_TOWNS = {"vote": ["yes", "no"], "town": ["a", "b"]}
@@ -41,12 +39,8 @@ ASKED: dict[str, tuple[Any, dict[str, Any]]] = {
 
 def context(loss: str = "epsilon", contributions: int = 1) -> Any:
     dp.enable_features("contrib", "honest-but-curious")
-    return ob.context(
-        FRAME.lazy(),
-        privacy_unit=dp.unit_of(contributions=contributions),
-        privacy_loss={**LOSSES, "rho and delta": dp.loss_of(rho=0.5, delta=1e-4)}[loss],
-        split_evenly_over=1,
-    )
+    spent = {**LOSSES, "rho and delta": {"rho": 0.5, "delta": 1e-4}}[loss]
+    return checked_context(FRAME.lazy(), {"contributions": contributions}, spent)
 
 
 def text_of(page: str) -> str:
@@ -101,9 +95,7 @@ def test_a_survey_has_a_section_for_each_question(loss: str) -> None:
     assert report.to_json() == survey.to_json()
 
 
-def test_counts_of_an_unstated_privacy_have_no_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counts_of_an_unstated_privacy_have_no_page(tmp_path, monkeypatch):
     counts = ob.noisy_counts([10, 20], ["a", "b"], mechanism="laplace_parameters", scale=2.0)
     monkeypatch.chdir(tmp_path)
     Path("counts.json").write_text(counts.to_json())
@@ -131,10 +123,7 @@ def test_the_page_of_several_releases_states_the_sum_of_each_part_of_their_losse
     """Also where the first of them spends no δ, or the second does not."""
     laws = {"one": first, "other": second}
     town = {"column": "town", "categories": ["a", "b"], "nulls": "a", "unknown": "b", "size": 400}
-    unit = dp.unit_of(changes=1)
-    opened = ob.context(
-        FRAME.lazy(), privacy_unit=unit, privacy_loss=LOSSES[loss], split_evenly_over=1
-    )
+    opened = checked_context(FRAME.lazy(), {"changes": 1}, LOSSES[loss])
     asked = {name: {**town, "mechanism": law} for name, law in laws.items()}
     survey = ob.survey(opened.query(), asked).release()
     name, sign = ("rho", "ρ") if loss == "rho" else ("epsilon", "ε")

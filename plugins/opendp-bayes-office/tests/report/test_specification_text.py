@@ -99,9 +99,8 @@ def test_an_error_has_its_line(old: str, new: str, message: str) -> None:
         read_specification(TEXT.replace(old, new, 1))
 
 
-CHOICES = [
-    field.name for field in msgspec.structs.fields(Specification) if "Literal" in str(field.type)
-]
+_FIELDS = msgspec.structs.fields(Specification)
+CHOICES = [field.name for field in _FIELDS if "Literal" in str(field.type)]
 
 
 @pytest.mark.parametrize("name", CHOICES)
