@@ -98,6 +98,15 @@ def picked(masses: Floats, row: Integers, level: Floats) -> Integers:
     return np.asarray(np.clip(entry - row * masses.shape[1], 0, masses.shape[1] - 1))
 
 
+def rows_of(*values: Integers) -> tuple[Integers, tuple[Integers, ...]]:
+    """The row of each of some tuples of whole numbers among those that occur, and these."""
+    values = np.broadcast_arrays(*values)
+    sizes = [int(array.max()) + 1 for array in values]
+    key = np.ravel_multi_index(values, sizes)
+    rows, row = np.unique(key, return_inverse=True)
+    return row.reshape(key.shape), np.unravel_index(rows, sizes)
+
+
 def dirichlet_multinomial(
     size: int, prior: Floats, draws: int, rng: np.random.Generator
 ) -> Integers:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from opendp_bayes.inference.laws.dirichlet_multinomial import one_of, picked
+from opendp_bayes.inference.laws.dirichlet_multinomial import one_of, picked, rows_of
 from opendp_bayes.inference.learned.intensity_law import (
     STEP,
     HamiltonianChains,
@@ -235,13 +235,13 @@ class Cells(IntensityLaw):
         # Each time another part of the law, which makes every draw one from the whole law.
         parts = (np.arange(times) + rng.integers(times, size=(*location.shape, 1))) % times
         levels = (parts + rng.random(parts.shape)) / times
-        row, (chain_of, kind, start) = _rows(chain, self.kind, location)
+        row, (chain_of, kind, start) = rows_of(chain, self.kind, location)
         masses = np.column_stack(
             [a[chain_of, 0] * self._empty[kind], a[chain_of, 1:] * self._windows[kind, start]]
         )
         gamma = picked(masses, row[..., None], levels)
         point = np.where(gamma > 0, self._places[location[..., None] + gamma - 1], 0)
-        row, (kind, point_of) = _rows(self.kind[:, None], point)
+        row, (kind, point_of) = rows_of(self.kind[:, None], point)
         node = picked(self._count_laws(kind, point_of), row, rng.random(row.shape))
         entries = self.kind[:, None], node
         counts = rng.integers(self.first[entries], self.last[entries] + 1)
@@ -315,15 +315,6 @@ def _class_of(counts: ArrayLike) -> Floats:
     counts = np.asarray(counts, dtype=np.float64)
     beyond = np.log(np.maximum(counts, _DENSE) / _DENSE) / _GROWTH
     return np.minimum(counts, _DENSE) + beyond
-
-
-def _rows(*values: Integers) -> tuple[Integers, tuple[Integers, ...]]:
-    """The row of each of some tuples of whole numbers among those that occur, and these."""
-    values = np.broadcast_arrays(*values)
-    sizes = [int(array.max()) + 1 for array in values]
-    key = np.ravel_multi_index(values, sizes)
-    rows, row = np.unique(key, return_inverse=True)
-    return row.reshape(key.shape), np.unravel_index(rows, sizes)
 
 
 def _spread(weights: Floats) -> Floats:

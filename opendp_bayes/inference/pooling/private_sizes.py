@@ -21,7 +21,12 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial, one_of, picked
+from opendp_bayes.inference.laws.dirichlet_multinomial import (
+    log_rising_factorial,
+    one_of,
+    picked,
+    rows_of,
+)
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std
@@ -249,16 +254,13 @@ class PrivateSizes:
         counts: Any = np.empty((number, *self.cells.shape), dtype=np.int32)
         log_weights, kappa = self.log_mass + self._risings.of(mixture.a), float(mixture.a.sum())
         for some in np.array_split(np.arange(len(at)), counts.size * len(self.nodes) // _BLOCK + 1):
-            every = self.cells[some].T[..., None] * _POINTS + at[some]
-            rows, place = np.unique(every, return_inverse=True)
-            (cell, q), place = np.divmod(rows, _POINTS), place.reshape(every.shape)
+            place, (cell, q) = rows_of(self.cells[some].T[..., None], at[some])
             nodes = self.nodes[:, cell]
             log_p = mixture.log_q[q, self._class[cell]] * nodes + log_weights[:, cell]
             p = np.exp(log_p - log_p.max(axis=0))
             if kappa < _LARGE:
                 powers = _powers_of_factor(kappa, nodes, p, place, rng)
-                rows, place = np.unique(place * 3 + powers, return_inverse=True)
-                (row, power), place = np.divmod(rows, 3), place.reshape(every.shape)
+                place, (row, power) = rows_of(place, powers)
                 p, cell = p[:, row] * nodes[:, row] ** power, cell[row]
             node, cell = picked(p.T, place, rng.random(place.shape)), cell[place]
             first, length = self._begin[node, cell], self._number[node, cell]
