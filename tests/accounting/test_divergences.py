@@ -77,9 +77,8 @@ def test_the_error_grows_with_the_order(error: float) -> None:
     first, last = orders_less_one(1.0)[0], orders_less_one(1e6)[-1]
     assert found >= (1 + 2 * first) * error / (first * (1 + first))
     high = concentrated(block_of([0.0], [0.0]), error, np.array([1e6]))[0]
-    assert Fraction(float(high)) >= (Fraction(10**6) + 2 * Fraction(error)) / (
-        1 + Fraction(float(last))
-    )
+    least = (Fraction(10**6) + 2 * Fraction(error)) / (1 + Fraction(float(last)))
+    assert Fraction(float(high)) >= least
 
 
 def test_a_concentrated_loss_has_room_for_rounding() -> None:

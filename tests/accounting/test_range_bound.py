@@ -116,11 +116,8 @@ def ends(size, prior, gamma, widths=None):
     difference = scores[first] - scores[second]
     lowest, highest = difference.min(axis=1), difference.max(axis=1)
     smaller = smooth[first] <= smooth[second]
-    return (
-        float(np.max(highest - lowest)),
-        float(lowest[smaller].min()),
-        float(highest[smaller].max()),
-    )
+    of = highest[smaller].max()
+    return (float(np.max(highest - lowest)), float(lowest[smaller].min()), float(of))
 
 
 def random_spaces(seed: int, number: int) -> Any:

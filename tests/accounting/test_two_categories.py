@@ -190,9 +190,7 @@ def errors_of_laws(pairs: TwoCategoryPairs, mechanism: Any) -> tuple[float, floa
                 outcomes = block.second[column, 0] - reach + np.arange(rows)
                 inside = (outcomes >= 0) & (outcomes <= pairs.size)
                 assert np.all(np.isneginf(log_p[:-1][~inside]))
-                worst = max(
-                    worst, float(np.max(np.abs(log_p[:-1][inside] - plain[outcomes[inside]])))
-                )
+                worst = max(worst, np.abs(log_p[:-1][inside] - plain[outcomes[inside]]).max())
                 far = np.delete(plain, outcomes[inside])
                 assert np.isneginf(log_p[-1]) == (far.size == 0)
                 if far.size:

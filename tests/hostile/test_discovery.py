@@ -198,11 +198,8 @@ def test_a_law_that_falls_too_fast_for_the_rest_breaks_it(monkeypatch: pytest.Mo
     assert loss_of_discovery(discovery, 1, concentrated=False).epsilon > 2.0
     rows: list[list[str]] = [["a", "a", "a"], ["a", "a"], ["a"], []]
     laws = [outcomes_with_rest(monkeypatch, each, (), discovery) for each in rows]
-    worst = max(
-        divergence_with_rest(one, other, 2.0, 1.0)
-        for pair in itertools.pairwise(laws)
-        for one, other in (pair, pair[::-1])
-    )
+    both = [two for pair in itertools.pairwise(laws) for two in (pair, pair[::-1])]
+    worst = max(divergence_with_rest(*two, 2.0, 1.0) for two in both)
     assert worst > 0.11
 
 
@@ -273,11 +270,8 @@ def test_people_move_a_value_by_no_more_than_their_number() -> None:
 def test_a_changed_record_leaves_one_value_and_comes_to_another(metric: Any, records: int) -> None:
     domain = dp.lazyframe_domain([dp.series_domain("key", dp.atom_domain(T=str))])
     law = OptimalThreshold(1.0, 1e-8)
-    chain = (
-        (domain, metric)
-        >> ob.t.then_discovered_counts(column="key")
-        >> ob.m.then_discovery(APPROXIMATE, Discovery(law))
-    )
+    counts = (domain, metric) >> ob.t.then_discovered_counts(column="key")
+    chain = counts >> ob.m.then_discovery(APPROXIMATE, Discovery(law))
     for d_in in (1, 2, 3):
         distance = Distance.limited(records * d_in, d_in)
         loss = loss_of_discovery(Discovery(law), distance, concentrated=False)

@@ -296,9 +296,7 @@ def test_only_a_line_feed_ends_a_line(encoding: str, tmp_path: Path) -> None:
 def test_no_code_splits_lines_elsewhere() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
     assert [path.name for path, text in texts.items() if "splitlines" in text] == []
-    reading = next(
-        text for path, text in texts.items() if path.parts[-2:] == ("files", "csv_text.py")
-    )
+    reading = next(text for of, text in texts.items() if of.parts[-2:] == ("files", "csv_text.py"))
     opened = re.findall(r"(?:\.open|TextIOWrapper)\(.*\)", reading)
     assert len(opened) > 0
     assert [call for call in opened if "newline=" not in call and '"rb"' not in call] == []

@@ -119,9 +119,8 @@ PLANS: dict[str, Callable[[Any], Any]] = {
 
 def query_of(unit: Any, plan: str, question: str) -> Any:
     loss = dp.loss_of(rho=BUDGET[0], delta=BUDGET[1])
-    context = dp.Context.compositor(
-        data=pl.LazyFrame(schema=SCHEMA), privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
-    )
+    of = {"privacy_unit": unit, "privacy_loss": loss, "split_evenly_over": 1}
+    context = dp.Context.compositor(pl.LazyFrame(schema=SCHEMA), **of)
     return QUESTIONS[question](PLANS[plan](context.query()))
 
 

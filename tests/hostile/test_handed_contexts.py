@@ -269,9 +269,8 @@ def two(context: Any) -> Measurement:
 
 
 def filtered(context: Any) -> Measurement:
-    whole = dp.c.make_fully_adaptive_composition(
-        *context.accountant.input_space, dp.max_divergence()
-    )
+    space = context.accountant.input_space
+    whole = dp.c.make_fully_adaptive_composition(*space, dp.max_divergence())
     return dp.c.make_privacy_filter(whole, 1, 1.0)
 
 
@@ -383,9 +382,8 @@ def test_what_is_no_measurement_is_refused(query):
     context = opened()
     asked: Any = query
     if query == "odometer":
-        asked = dp.c.make_fully_adaptive_composition(
-            *context.accountant.input_space, dp.max_divergence()
-        )
+        space = context.accountant.input_space
+        asked = dp.c.make_fully_adaptive_composition(*space, dp.max_divergence())
     with pytest.raises(TypeError, match="a Context answers a Measurement"):
         context(asked)
     assert context(measuring(context)).epsilon == 1.0

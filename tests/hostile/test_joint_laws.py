@@ -70,9 +70,8 @@ def true_count(labels: Mapping[str, Any]) -> int:
 @cache
 def query(**loss: float) -> Any:
     """Of a Context with more queries than are asked."""
-    context = checked_context(
-        frame().lazy(), loss={name: 400.0 * of for name, of in loss.items()}, parts=None
-    )
+    spent = {name: 400.0 * of for name, of in loss.items()}
+    context = checked_context(frame().lazy(), loss=spent, parts=None)
     return lambda: context.query(**loss)
 
 

@@ -104,9 +104,8 @@ def test_the_warning_says_what_to_do() -> None:
 @pytest.mark.parametrize("levels", [{0.1: 1, 0.9: 4}, {0.9: 4, 0.1: 1}], ids=str)
 def test_the_warning_names_the_levels_that_are_pulled_in_any_order(levels: Any) -> None:
     """Of six categories with one record each; the prior adds to the last two alone."""
-    quantiles: Any = {
-        level: SimpleNamespace(probabilities=np.arange(6) == at) for level, at in levels.items()
-    }
+    places = {level: np.arange(6) == at for level, at in levels.items()}
+    quantiles: Any = {level: SimpleNamespace(probabilities=of) for level, of in places.items()}
     pulls = np.array([0.0, 0.0, 0.0, 0.0, 50.0, 50.0])
 
     def cumulative(ends: Any) -> Any:

@@ -385,10 +385,7 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
         lambda _: [collected().collect(), collected().collect()],
     ),
 }
-ROWS |= {
-    row: (lambda _, of=wrong: of(), lambda _, of=right: of())
-    for row, (wrong, right) in FILES.items()
-}
+ROWS |= {row: (lambda _, of=a: of(), lambda _, of=b: of()) for row, (a, b) in FILES.items()}
 
 
 def read_back(path: Path) -> Any:

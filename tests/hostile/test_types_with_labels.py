@@ -133,9 +133,8 @@ def test_a_label_is_refused_whether_it_is_in_the_type_or_not(opened: Any) -> Non
             lambda label=label: ob.posterior(query, "vote", categories=["yes", label], nulls="none")
         )
         answers.add(text.replace(label, "..."))
-    every = said(
-        lambda: ob.posterior(query, "vote", categories=["yes", "no", CANARY], nulls="none")
-    )
+    labels = ["yes", "no", CANARY]
+    every = said(lambda: ob.posterior(query, "vote", categories=labels, nulls="none"))
     assert len(answers) == 1
     assert "unknown=None: column 'vote' of type String may hold values outside" in every
 

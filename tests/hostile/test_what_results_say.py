@@ -133,9 +133,8 @@ def sheet_of(result: Any, *, wait: bool) -> Sheet:
     return found
 
 
-CALL = re.compile(
-    r"\brelease\.(?P<member>\w+)|\b(?P<method>\w+)\(\)|\b(?P<argument>\w+)=|--(?P<option>\w+)"
-)
+_CALL = r"\brelease\.(?P<member>\w+)|\b(?P<method>\w+)\(\)"
+CALL = re.compile(_CALL + r"|\b(?P<argument>\w+)=|--(?P<option>\w+)")
 
 
 def calls(text: str) -> list[tuple[str, str]]:

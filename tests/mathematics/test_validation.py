@@ -1,5 +1,7 @@
 """User input: what is accepted, how it is normalised, and the message for everything else."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -28,21 +30,6 @@ def test_as_positive(value: float) -> None:
     assert result == value
 
 
-@pytest.mark.parametrize("value", [0, 0.0, -1, np.inf, -np.inf, np.nan])
-def test_as_positive_refuses_values(value: float) -> None:
-    with pytest.raises(ValueError, match=r"scale=.*: .*greater than 0"):
-        as_positive(value, "scale")
-
-
-@pytest.mark.parametrize(
-    ("value", "kind"),
-    [("1", "str"), (True, "bool"), (None, "NoneType"), (1j, "complex"), ([1], "list")],
-)
-def test_as_positive_refuses_types(value: object, kind: str) -> None:
-    with pytest.raises(TypeError, match=rf"scale=.*: must be a number, not {kind}\."):
-        as_positive(value, "scale")
-
-
 def test_as_scale() -> None:
     assert [as_scale(value) for value in (*SCALES, 1)] == [*SCALES, 1.0]
     for value in (SCALES[0] / 2, SCALES[1] * 2, 1e-300, 1e300):
@@ -67,23 +54,6 @@ def test_as_size(value: int) -> None:
     assert type(as_size(value)) is int
 
 
-@pytest.mark.parametrize("value", [0, -1, 10**12 + 1])
-def test_as_size_refuses_values(value: int) -> None:
-    with pytest.raises(ValueError, match=rf"size={value}: must be between 1 and 1e\+12 records\."):
-        as_size(value)
-    with pytest.raises(ValueError, match=rf"columns={value}: must be .* 1e\+12 pictures\."):
-        as_size(value, "columns", "pictures")
-
-
-@pytest.mark.parametrize("check", [as_size, as_distance])
-@pytest.mark.parametrize(
-    ("value", "kind"), [(1.0, "float"), ("1", "str"), (None, "NoneType"), (True, "bool")]
-)
-def test_whole_numbers_refuse_types(check: object, value: object, kind: str) -> None:
-    with pytest.raises(TypeError, match=rf"=.*: must be a whole number, not {kind}\."):
-        check(value)
-
-
 def test_as_distance() -> None:
     assert [as_distance(value) for value in (0, 1, np.int32(3))] == [0, 1, 3]
     with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
@@ -97,37 +67,6 @@ def test_as_prior_broadcasts_a_scalar_only_where_k_is_known() -> None:
         as_prior(0.5)
 
 
-@pytest.mark.parametrize("prior", ["many", ["a", "b"], [[1], [1, 2]], None, {"a": 1}])
-def test_as_prior_refuses_types(prior: object) -> None:
-    with pytest.raises((TypeError, ValueError), match=r"prior=.*: "):
-        as_prior(prior, 2)
-
-
-@pytest.mark.parametrize(
-    ("prior", "k", "wanted"),
-    [
-        *((prior, None, "at least 2") for prior in ([1.0], [], [[1.0, 1.0]])),
-        *(([1, 1, 1], 2, "2"), ([1, 1], 3, "3")),
-    ],
-)
-def test_as_prior_refuses_shapes(prior: object, k: int | None, wanted: str) -> None:
-    with pytest.raises(
-        ValueError,
-        match=rf"prior=.*: has shape .*; must have {wanted} entries, one for each category\.",
-    ):
-        as_prior(prior, k)
-
-
-@pytest.mark.parametrize(
-    "entry", [0.0, -1.0, np.inf, np.nan, 2 * LARGEST_CONCENTRATION, SMALLEST_PRIOR / 2]
-)
-def test_as_prior_refuses_entries(entry: float) -> None:
-    with pytest.raises(ValueError, match=r"prior=.*: .*from 1e-100 to 1e\+12"):
-        as_prior([1.0, entry])
-    with pytest.raises(ValueError, match=r"m_prior=.*: every entry must be"):
-        as_prior([1.0, entry], name="m_prior")
-
-
 @pytest.mark.parametrize(
     "counts", [[1, 2], (1, 2), *(np.array([1, 2], dtype=of) for of in (np.uint8, float, np.int32))]
 )
@@ -135,39 +74,6 @@ def test_as_counts(counts: object) -> None:
     result = as_counts(counts, 2)
     assert result.tolist() == [1, 2]
     assert result.dtype == np.int64
-
-
-@pytest.mark.parametrize(
-    ("counts", "k", "wanted"),
-    [*((of, None, "at least 2") for of in ([1], 3, [[1, 2]])), ([1, 2, 3], 2, "2")],
-)
-def test_as_counts_refuses_shapes(counts: object, k: int | None, wanted: str) -> None:
-    with pytest.raises(
-        ValueError,
-        match=rf"counts: has shape .*; must have {wanted} entries, one for each category\.",
-    ):
-        as_counts(counts, k)
-
-
-@pytest.mark.parametrize(
-    "counts", [[0.5, 1.0], [True, False], ["1", "2"], [1 + 0j, 2], [np.nan, 1.0]]
-)
-def test_as_counts_refuses_types(counts: object) -> None:
-    with pytest.raises(TypeError, match=r"counts: has dtype .*; .*whole"):
-        as_counts(counts)
-
-
-def test_as_counts_refuses_what_is_no_array() -> None:
-    with pytest.raises(TypeError, match=r"counts=<list>: .*sequence of whole numbers"):
-        as_counts([[1], [1, 2]])
-
-
-@pytest.mark.parametrize(
-    "counts", [[-1, 2], [0, 10**13], [0.0, np.inf], np.array([2**64 - 1, 0], dtype=np.uint64)]
-)
-def test_as_counts_refuses_entries(counts: object) -> None:
-    with pytest.raises(ValueError, match=r"counts: .*between 0 and 1e\+12"):
-        as_counts(counts)
 
 
 def test_as_counts_does_not_show_the_data() -> None:
@@ -182,3 +88,56 @@ def test_as_choice() -> None:
     assert as_choice("a", "noise", ("a", "b")) == "a"
     with pytest.raises(ValueError, match="noise='c': must be one of"):
         as_choice("c", "noise", ("a", "b"))
+
+
+TYPES = [("1", "str"), (True, "bool"), (None, "NoneType")]
+SHAPE = r": has shape .*; must have {} entries, one for each category\."
+WRONG = [0.0, -1.0, np.inf, np.nan, 2 * LARGEST_CONCENTRATION, SMALLEST_PRIOR / 2]
+REFUSED = {
+    (as_positive, ValueError, r"scale=.*: .*greater than 0"): [
+        *((of, "scale") for of in (0, 0.0, -1, np.inf, -np.inf, np.nan))
+    ],
+    (as_prior, (TypeError, ValueError), r"prior=.*: "): [
+        *((of, 2) for of in ("many", ["a", "b"], [[1], [1, 2]], None, {"a": 1}))
+    ],
+    (as_prior, ValueError, "prior=.*" + SHAPE.format("at least 2")): [
+        *((of, None) for of in ([1.0], [], [[1.0, 1.0]]))
+    ],
+    (as_prior, ValueError, "prior=.*" + SHAPE.format(2)): [([1, 1, 1], 2)],
+    (as_prior, ValueError, "prior=.*" + SHAPE.format(3)): [([1, 1], 3)],
+    (as_prior, ValueError, r"^prior=.*: .*from 1e-100 to 1e\+12"): [([1.0, of],) for of in WRONG],
+    (as_prior, ValueError, "m_prior=.*: every entry must be"): [
+        *(([1.0, of], None, "m_prior") for of in WRONG)
+    ],
+    (as_counts, ValueError, "counts" + SHAPE.format("at least 2")): [
+        *((of, None) for of in ([1], 3, [[1, 2]]))
+    ],
+    (as_counts, ValueError, "counts" + SHAPE.format(2)): [([1, 2, 3], 2)],
+    (as_counts, TypeError, r"counts: has dtype .*; .*whole"): [
+        *((of,) for of in ([0.5, 1.0], [True, False], ["1", "2"], [1 + 0j, 2], [np.nan, 1.0]))
+    ],
+    (as_counts, TypeError, "counts=<list>: .*sequence of whole numbers"): [([[1], [1, 2]],)],
+    (as_counts, ValueError, r"counts: .*between 0 and 1e\+12"): [
+        *((of,) for of in ([-1, 2], [0, 10**13], [0.0, np.inf], np.array([2**64 - 1, 0], "u8")))
+    ],
+}
+ROWS = [(*key, given) for key, every in REFUSED.items() for given in every]
+ROWS += [
+    (as_positive, TypeError, rf"scale=.*: must be a number, not {kind}\.", (of, "scale"))
+    for of, kind in (*TYPES, (1j, "complex"), ([1], "list"))
+]
+ROWS += [
+    (check, TypeError, rf"=.*: must be a whole number, not {kind}\.", (of,))
+    for check in (as_size, as_distance)
+    for of, kind in (*TYPES, (1.0, "float"))
+]
+for of in (0, -1, 10**12 + 1):
+    ROWS.append((as_size, ValueError, rf"size={of}: must be between 1 and 1e\+12 records\.", (of,)))
+    named = (of, "columns", "pictures")
+    ROWS.append((as_size, ValueError, rf"columns={of}: must be .* 1e\+12 pictures\.", named))
+
+
+@pytest.mark.parametrize(("check", "kind", "message", "given"), ROWS)
+def test_what_is_refused(check: Any, kind: Any, message: str, given: tuple[Any, ...]) -> None:
+    with pytest.raises(kind, match=message):
+        check(*given)

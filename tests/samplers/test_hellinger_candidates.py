@@ -397,10 +397,8 @@ def test_marginals_beyond_enumeration(exponent: float) -> None:
     samples = sampler(counts, 0.5, exponent).draw(30_000)
     for factor, accepted in ((1.0, True), (0.9, False), (1.1, False)):
         marginals = product_mixture(counts, 0.5, factor * exponent)
-        verdicts = [
-            oracles.rejects(samples[:, i].tolist(), marginal)
-            for i, marginal in enumerate(marginals)
-        ]
+        columns = zip(samples.T.tolist(), marginals, strict=True)
+        verdicts = [oracles.rejects(*each) for each in columns]
         assert not any(verdicts) if accepted else sum(verdicts) > 3
 
 

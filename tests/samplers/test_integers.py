@@ -471,9 +471,8 @@ def test_the_law_of_a_draw_is_exactly_its_weights(halves, head, monkeypatch):
         for index, (mantissa, level) in integer_weights(sampler).items()
     }
     total = sum(weights.values())
-    assert exact_law(sampler, monkeypatch) == [
-        weights[index] / total for index in range(len(halves))
-    ]
+    law = [weights[index] / total for index in range(len(halves))]
+    assert exact_law(sampler, monkeypatch) == law
 
 
 def test_categorical_refuses_too_many_candidates() -> None:

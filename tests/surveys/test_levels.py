@@ -486,9 +486,8 @@ def test_other_tables_do_not_nest(change: str) -> None:
     if change == "columns":
         columns["county"] = ("parish",)
     elif change == "labels":
-        given["county"] = replace(
-            given["county"], categories=(*given["county"].categories[:-1], "elsewhere")
-        )
+        labels = (*given["county"].categories[:-1], "elsewhere")
+        given["county"] = replace(given["county"], categories=labels)
     elif change == "across":
         parts = given["region"].parts
         moved = (parts[0][1:], (*parts[1], parts[0][0]))

@@ -82,9 +82,8 @@ def test_tables_name_the_questions_and_state_every_loss():
     assert first == [
         *(("vote", "yes"), ("table", "yes"), ("table", "no"), ("groups", "n"), ("groups", "(null)"))
     ]
-    assert sheet.notes[0] == (
-        "All together: ε = 0.4001 for one privacy unit, the sum of the losses below."
-    )
+    said = "All together: ε = 0.4001 for one privacy unit, the sum of the losses below."
+    assert sheet.notes[0] == said
     said = "table: ε = 0.2 for data sets that differ by 1 record added or removed."
     assert f"{said} The number of records is private." in sheet.notes
     page = SURVEY._repr_html_()

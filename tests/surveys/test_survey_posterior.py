@@ -650,9 +650,8 @@ def test_margins_under_wide_noise_are_named() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         more = survey_posterior(with_noise(18.0, pair=pair, vote=("vote",)), ess=20)
-        twice = survey_posterior(
-            with_noise(18.0, pair=pair, again=pair), ess=20, draws_may_agree=True
-        )
+        both = with_noise(18.0, pair=pair, again=pair)
+        twice = survey_posterior(both, ess=20, draws_may_agree=True)
     assert more.undercovered == ("age",)
     assert twice.undercovered == ()
 

@@ -205,9 +205,8 @@ def test_the_noise_of_questions_is_independent():
 # --- what comes back
 def test_a_survey_gives_what_single_queries_give():
     """With almost no noise: the counts of the frame, in the order and of the kinds asked for."""
-    answers = ob.survey(
-        context({"epsilon": 1e6}, split_evenly_over=1).query(), questions()
-    ).release()
+    query = context({"epsilon": 1e6}, split_evenly_over=1).query()
+    answers = ob.survey(query, questions()).release()
     assert list(answers) == ["vote", "by region", "table"]
     assert answers["vote"].counts == (30, 30)
     assert answers["by region"].counts == ((15, 15), (15, 15))

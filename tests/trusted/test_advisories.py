@@ -84,10 +84,7 @@ def test_a_bound_on_a_column_that_was_computed_anew(monkeypatch):
     rows = pl.LazyFrame(
         {"p": [1] * 5 + [2], "g": [0] * 6, "h": [0, 1, 2, 3, 4, 0], "v": [True] * 6}
     )
-    bounds = [
-        dp.polars.Bound(by=[], per_group=1),
-        dp.polars.Bound(by=["g"], per_group=1, num_groups=1),
-    ]
+    bounds = [dp.polars.Bound([], 1), dp.polars.Bound(by=["g"], per_group=1, num_groups=1)]
     unit = dp.unit_of(contributions=bounds, identifier="p")
     made = context(rows, unit).query().with_columns(g=C("h")).truncate_per_group(1, by=["g"])
     with pytest.raises(ValueError, match="'g' was computed anew"):

@@ -81,9 +81,7 @@ def satisfies(rows: Any, bounds: list[Any]) -> bool:
 def units(bounds: list[Any], most: int = 6) -> Iterator[tuple[Any, ...]]:
     """Every set of rows that a unit may have, up to so many."""
     for number in range(most + 1):
-        found = [
-            rows for rows in combinations_with_replacement(ROWS, number) if satisfies(rows, bounds)
-        ]
+        found = [of for of in combinations_with_replacement(ROWS, number) if satisfies(of, bounds)]
         if not found:
             return
         yield from found

@@ -91,9 +91,8 @@ class Spent:
 
     def __init__(self, limit, spent):
         data = pl.LazyFrame({"x": [True]})
-        made = dp.Context.compositor(
-            data=data, privacy_unit=dp.unit_of(contributions=1), privacy_loss=limit
-        )
+        unit = dp.unit_of(contributions=1)
+        made = dp.Context.compositor(data, privacy_unit=unit, privacy_loss=limit)
         self.queryable, self.d_out = made.queryable, limit[1]
         self._spent = spent if len(spent) > 1 else spent[0]
 

@@ -340,9 +340,8 @@ def test_a_frame_of_a_python_function_is_refused_with_what_to_do(name, tmp_path)
 
 def test_it_is_not_read_in_a_context_of_opendp_either():
     frame = of_a_source().cast({"id": pl.Int32, "g": pl.UInt32})
-    context = Context.compositor(
-        data=frame, privacy_unit=UNIT, privacy_loss=LOSS, split_evenly_over=1
-    )
+    of = {"privacy_unit": UNIT, "privacy_loss": LOSS, "split_evenly_over": 1}
+    context = Context.compositor(frame, **of)
     asked = ob.posterior(context.query(), **TEXT)
     with pytest.raises(Exception, match="is not read: its rows"):
         asked.release()

@@ -195,9 +195,8 @@ def test_change_one_after_a_plan_is_halved_while_the_length_is_public():
     assert identity.map(1) == [Bound(by=[], per_group=2)]
     assert [counts.map(d_in) for d_in in (0, 1, 2, 5)] == [0, 1, 2, 5]
     assert repr(counts.output_metric) == "CountsDistance(change-one)"
-    filtered = dp.t.make_stable_lazyframe(
-        domain(), CHANGE_ONE, frame_of([]).filter(pl.col("x") != "b"), MO=MO
-    )
+    plan = frame_of([]).filter(pl.col("x") != "b")
+    filtered = dp.t.make_stable_lazyframe(domain(), CHANGE_ONE, plan, MO=MO)
     counts = filtered >> ob.t.then_categorical_counts(column="x", **POLICY)
     assert [counts.map(d_in) for d_in in (0, 1, 2, 5)] == [0, 2, 4, 10]
     assert repr(counts.output_metric) == "CountsDistance(add/remove)"
@@ -275,9 +274,8 @@ def test_truncation_by_identifier_holds_for_every_person_of_small_frames(unit, r
         return query._chain(frame) - 1.0  # the prior
 
     others = [(2, "a"), (2, "b"), (2, "b")]
-    owned = [
-        tuple(product([1], xs)) for number in range(4) for xs in product(["a", "b"], repeat=number)
-    ]
+    own = [xs for number in range(4) for xs in product("ab", repeat=number)]
+    owned = [tuple(product([1], xs)) for xs in own]
     counts = {rows: count([*rows, *others]) for rows in map(tuple, owned)}
     pairs = (
         [((), rows) for rows in counts]
@@ -370,9 +368,8 @@ PLANS = {
 @pytest.mark.parametrize("name", PLANS)
 def test_counts_after_a_plan(name):
     plan, arguments, expected = PLANS[name]
-    stable = dp.t.make_stable_lazyframe(
-        dp.domain_of(DATA, infer=True), SYMMETRIC, plan(DATA.clear()), MO=MO
-    )
+    space = dp.domain_of(DATA, infer=True), SYMMETRIC
+    stable = dp.t.make_stable_lazyframe(*space, plan(DATA.clear()), MO=MO)
     counts = stable >> ob.t.then_categorical_counts(**arguments)
     assert counts(DATA).tolist() == expected
     assert counts(DATA).sum() == plan(DATA).collect().height

@@ -39,10 +39,8 @@ def test_every_release_of_a_context_is_entered(path):
     ledger = ob.Ledger(path, dataset="census", epsilon=3.0, note="first look")
     context = opened(ledger)
     release = ob.posterior(context.query(epsilon=0.5), **VOTE).release()
-    questions = {
-        "a": VOTE,
-        "b": {**VOTE, "mechanism": ob.LaplaceParameters(scale=4.0, total="private")},
-    }
+    noisy = {**VOTE, "mechanism": ob.LaplaceParameters(scale=4.0, total="private")}
+    questions = {"a": VOTE, "b": noisy}
     survey = ob.survey(context.query(epsilon=1.0), questions).release()
     with pytest.warns(FutureWarning, match="signed"):
         context.query(epsilon=0.25).select(dp.len()).release().collect()  # OpenDP's own

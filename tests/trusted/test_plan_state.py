@@ -81,9 +81,8 @@ def test_bounds_of_every_step_before_are_about_the_columns_of_then(limited: Any)
 def test_bounds_of_every_entry_of_the_privacy_unit_are_remembered() -> None:
     """The second one too, and columns that are expressions."""
     for by in (["s"], [C("s")], ["i", "s"], [C("x"), C("s")]):
-        unit = dp.unit_of(
-            contributions=[Bound(by=["x"], per_group=2, num_groups=1), Bound(by=by, per_group=1)]
-        )
+        bounds = [Bound(by=["x"], per_group=2, num_groups=1), Bound(by=by, per_group=1)]
+        unit = dp.unit_of(contributions=bounds)
         anew = query(unit).with_columns(s=C("i"))
         with pytest.raises(ValueError, match=f"filter: {STALE}"):
             ob.posterior(anew.filter(pl.int_range(pl.len()).over("s") < 1), **OF_I)

@@ -86,9 +86,7 @@ def of_rows(source: random.Random, records: list[Row], units: int) -> list[Row]:
 
 def of_changes(source: random.Random, records: list[Row], units: int) -> list[Row]:
     places = source.sample(range(len(records)), units)
-    return [
-        a_record(source, record[0]) if at in places else record for at, record in enumerate(records)
-    ]
+    return [a_record(source, of[0]) if at in places else of for at, of in enumerate(records)]
 
 
 def of_persons(source: random.Random, records: list[Row], units: int) -> list[Row]:

@@ -164,9 +164,8 @@ def test_one_record_does_not_bring_others_back(tmp_path, condition, where):
     pq = pytest.importorskip("pyarrow.parquet")
 
     def after(*records):
-        frame = pl.DataFrame({"age": [*records, *[float("nan")] * 100, 1.0]}).with_columns(
-            vote=pl.lit("yes")
-        )
+        frame = pl.DataFrame({"age": [*records, *[float("nan")] * 100, 1.0]})
+        frame = frame.with_columns(vote=pl.lit("yes"))
         path = tmp_path / "frame.parquet"
         pq.write_table(frame.to_arrow(), path)
         scan = pl.scan_parquet(path)

@@ -83,9 +83,8 @@ def test_an_enum_of_more_values_than_categories_needs_a_place_for_them() -> None
             categorical_column(
                 "e", dtype, nullable=False, categories=categories, nulls=None, unknown=None
             )
-    made = categorical_column(
-        "e", dtype, nullable=False, categories=["c", "a", "b"], nulls=None, unknown=None
-    )
+    of = {"categories": ["c", "a", "b"], "nulls": None, "unknown": None}
+    made = categorical_column("e", dtype, nullable=False, **of)
     assert made.labels == ("c", "a", "b")
 
 

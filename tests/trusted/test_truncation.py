@@ -203,9 +203,7 @@ def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(source, tmp
     assert surveys[0]["table"].drawn != surveys[1]["table"].drawn
     rules = [{survey[name].guarantee.kept for name in LEVELS} for survey in surveys]
     assert [len(each) for each in rules] == [1, 1] != len(set.union(*rules))
-    assert all(
-        each.startswith("rows drawn at random, once for survey ") for each in set.union(*rules)
-    )
+    assert all(of.startswith("rows drawn at random, once for survey ") for of in set.union(*rules))
     together = {"age": surveys[0]["age"], "four": surveys[1]["four"]}
     with pytest.raises(ValueError, match="true counts differ; release all"):
         ob.combine_tables(together)

@@ -117,9 +117,8 @@ def test_units_in_words_have_every_part() -> None:
     assert unit_in_words(dp.insert_delete_distance(), 3) == "contributions: 3"
     bounds = [Bound(by=["age"], per_group=2, num_groups=3), Bound(by=["age"], num_groups=4)]
     words = unit_in_words(*dp.unit_of(contributions=bounds, identifier="who"))
-    assert words == (
-        "contributions: (by=age num_groups=4), (by=age per_group=2 num_groups=3), identifier: who"
-    )
+    stated = "(by=age num_groups=4), (by=age per_group=2 num_groups=3), identifier: who"
+    assert words == (f"contributions: {stated}")
     assert unit_in_words(*dp.unit_of(contributions=bounds[::-1], identifier="who")) == words
     changes = unit_in_words(*dp.unit_of(changes=2, identifier="who"))
     assert changes == "changes: 2, identifier: who"
@@ -273,9 +272,7 @@ def test_noise_of_either_kind_is_drawn_as_it_is(monkeypatch: pytest.MonkeyPatch)
 
 def test_axes_keep_their_order_from_counts_to_release() -> None:
     space = CountsSpace((("x", 1), ("x", 2), ("y", 1), ("y", 2)), 6, axes=("w", "a"))
-    posterior = ob.t.make_dirichlet_multinomial(
-        space.domain, space.metric, prior=[1.0, 2.0, 3.0, 4.0]
-    )
+    posterior = ob.t.make_dirichlet_multinomial(space.domain, space.metric, prior=[1.0, 2, 3, 4])
     assert posterior.output_domain.descriptor.axes == ("w", "a")
     measurement = ob.m.make_knorm_parameters(*posterior.output_space, dp.max_divergence(), 1e-3)
     release = measurement(np.array([2.0, 4.0, 6.0, 4.0]))

@@ -16,9 +16,7 @@ def test_the_counts_shown_are_those_of_the_chances_to_be_shown() -> None:
     """Against the probabilities themselves, and the laws' thresholds at ε = 1, δ = 1e-8."""
     found = ob.plan_discovery(epsilon=1.0, delta=1e-8)
     assert {row.name for row in found.rows} == set(LAWS)
-    shown = {
-        row.name: [row.least_shown(share) for share in (0.5, 0.95, 0.99)] for row in found.rows
-    }
+    shown = {row.name: [row.least_shown(of) for of in (0.5, 0.95, 0.99)] for row in found.rows}
     assert shown["optimal_threshold"] == [19, 21, 23]
     assert shown["laplace_threshold"][0] == 20
     assert shown["gaussian_threshold"][0] == 31

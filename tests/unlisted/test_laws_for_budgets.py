@@ -128,9 +128,8 @@ def test_the_rest_of_other_laws_is_paid_apart() -> None:
     assert of_epsilon.rest.scale == 8.0
     assert isinstance(of_epsilon.law, LaplaceThreshold)
     assert of_epsilon.law.scale == pytest.approx(2 / 0.75, rel=1e-15)
-    of_rho = fitted_discovery(
-        "gaussian_threshold", rho=0.5, delta=1e-8, d_in=Distance.limited(3, 1), rest=0.5
-    )
+    moved = Distance.limited(3, 1)
+    of_rho = fitted_discovery("gaussian_threshold", rho=0.5, delta=1e-8, d_in=moved, rest=0.5)
     assert isinstance(of_rho.rest, DiscreteGaussian)
     assert of_rho.rest.scale == pytest.approx(math.sqrt(9 / 0.5), rel=1e-15)
     assert isinstance(of_rho.law, GaussianThreshold)
