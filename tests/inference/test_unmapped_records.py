@@ -48,6 +48,15 @@ def exact(first: int, second: int, scale: float) -> float:
     return float(weights[above].sum() / weights.sum())
 
 
+@pytest.mark.parametrize("size", [20, 60, None])
+@pytest.mark.parametrize("drawn", [(60, 0), (75, -3), (90, -20)])
+def test_a_share_is_at_most_1_whatever_was_drawn(drawn: tuple[int, int], size: int | None) -> None:
+    noisy = DrawnCounts.of([*drawn], DiscreteLaplace(2.0))
+    share = share_of(noisy, np.array([0]), np.array([0, 1]), size)
+    assert share is None or SHARE <= share <= 1
+    assert share is not None or size == 20, "far less than was drawn"
+
+
 @pytest.mark.parametrize("scale", [1.0, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_it_is_said_where_the_exact_posterior_says_so(scale: float) -> None:
     told = []

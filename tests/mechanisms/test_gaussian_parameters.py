@@ -149,6 +149,18 @@ def test_the_farthest_candidates_have_noise_that_leads_there(size, k, scale):
     assert log_p.max() < 0
 
 
+@pytest.mark.parametrize(("size", "scale"), [(1, 4.0), (3, 1.0), (5, 2.5)])
+def test_no_candidate_lacks_a_part_of_its_probability(size: int, scale: float) -> None:
+    """By noise of up to 14 deviations beyond the straight way."""
+    mechanism, reach = GaussianParameters(scale), math.ceil(size + 14 * scale)
+    noise = np.indices((2 * reach + 1,) * 2).reshape(2, -1).T - reach
+    masses = np.exp(DiscreteGaussian(scale).log_mass(noise).sum(axis=1))
+    released = mechanism.project(np.array([size, 0]) + noise, size)[:, 0]
+    found, log_p = mechanism.log_pmf([size, 0], 1.0)
+    wanted = np.bincount(released, masses, size + 1)[found[:, 0]]
+    assert np.exp(log_p) == pytest.approx(wanted, rel=1e-11)
+
+
 def test_projection_favours_no_category() -> None:
     """Rounding adds at most 1/4 to a variance and moves no mean."""
     counts, mechanism = np.array([50, 40, 30, 20]), GaussianParameters(3.0)

@@ -259,6 +259,7 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
         ({"cells": CELLS}, ValueError, "cells: leaves out 5 of"),
         ({"unknown": ("a", "b")}, ValueError, r"unknown=\('a', 'b'\): every combination"),
         ({"cells": [("north",)]}, TypeError, r"cells: \('north',\) .*tuple of 2"),
+        ({"cells": [("north", "yes", "x")]}, TypeError, r"cells: \('north', .*tuple of 2"),
         ({"cells": ["no"]}, TypeError, r"cells: 'no' .*tuple of 2"),
         ({"cells": [("north", 0.5)]}, TypeError, "must hold labels"),
         ({"cells": [("north", "x")]}, ValueError, r"\('north', 'x'\) .*not a label"),

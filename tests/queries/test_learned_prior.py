@@ -247,6 +247,8 @@ def test_looks_at_the_same_records_have_one_learned_posterior(learned):
     assert not isinstance(plain, LearnedPosterior)
     same = ob.combine(fixed, records="same", prior="learned")
     np.testing.assert_array_equal(same.mean(), both.mean())
+    in_order = [replace(each, ordered=("v",)) for each in (learned, other)]
+    assert np.all(ob.combine(in_order, records="same").mean() != both.mean())
     different = ob.combine([learned, other], records="different")
     assert not isinstance(different, LearnedPosterior)
 

@@ -235,6 +235,10 @@ def test_groups_are_by_the_columns_that_make_them():
     for columns in (("sex",), (), ("region", "sex")):
         with pytest.raises(ValueError, match=r"groups .*are made by 'region'"):
             made.by(*columns)
+    two = replace(ADDED, groups=(("a", 1), ("b", 1), ("b", 2)), grouped_by=("region", "sex"))
+    assert two.by("region", "sex") is two
+    with pytest.raises(ValueError, match="are made by 'region', 'sex'"):
+        two.by("sex", "region")  # whose groups are other tuples
     with pytest.raises(ValueError, match="its document does not name"):
         ADDED.by("region")
 
@@ -253,6 +257,12 @@ def test_another_prior_of_a_group_is_that_of_its_table() -> None:
         found = ob.noise_aware_posterior(PARTS[group], prior=5.0).mean()
         assert found == pytest.approx(expected)
         assert found != pytest.approx(PARTS[group].posterior.mean(), abs=0.01)
+
+
+@pytest.mark.parametrize("sizes", [(0, 8), (8, 0), (-1, 8), (20, 11), (5,), (5, 5, 5)])
+def test_public_sizes_are_positive_and_together_no_more_than_all(sizes: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"sizes=.*: must be a positive number"):
+        replace(PARTS, sizes=sizes)
 
 
 def test_a_group_of_a_public_size_has_so_many_records() -> None:

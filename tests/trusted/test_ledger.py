@@ -337,6 +337,29 @@ def test_threads_spend_no_more_than_the_total(path):
     assert (len(made), ledger.remaining.epsilon) == (4, 0.0)
 
 
+def test_an_entry_waits_for_another_that_has_looked_at_what_is_left(path, monkeypatch):
+    """Whoever has read the account and has not written yet is the first."""
+    threads = []
+    book, read = ob.Ledger(path, epsilon=1.0), module._accounts
+
+    def enter() -> None:
+        with book.entered(Loss.of("epsilon", 0.25, 0.0), "contributions: 1"):
+            pass
+
+    def looked(database):
+        accounts = read(database)
+        if not threads:
+            threads.append(threading.Thread(target=enter))
+            threads[0].start()
+            threads[0].join(0.3)
+        return accounts
+
+    monkeypatch.setattr(module, "_accounts", looked)
+    enter()
+    threads[0].join()
+    assert [entry.state for entry in book.account.entries] == ["total", "spent", "spent"]
+
+
 LOSS = Loss.of("epsilon", 0.75, 0.0)
 
 

@@ -298,8 +298,10 @@ def test_what_is_larger_than_a_sheet_is_refused_in_words(tmp_path: Path, monkeyp
     monkeypatch.setattr(workbooks, "MOST_ROWS", 101)
     assert len(texts(tmp_path / "y.xlsx")) == 100
     monkeypatch.setattr(workbooks, "_MOST_TEXT", 100)
-    with pytest.raises(FileError, match="is larger than a sheet"):
-        texts(tmp_path / "y.xlsx")
+    for batch in (workbooks._BATCH_OF_TEXT, 20):  # all together, and in parts
+        monkeypatch.setattr(workbooks, "_BATCH_OF_TEXT", batch)
+        with pytest.raises(FileError, match="is larger than a sheet"):
+            texts(tmp_path / "y.xlsx")
     monkeypatch.setattr(workbooks, "_OTHERS", 10)
     with pytest.raises(TooLargeError):
         opened_workbook(tmp_path / "y.xlsx")
