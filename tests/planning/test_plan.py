@@ -179,8 +179,11 @@ def test_the_settings_that_are_simulated_list_every_mechanism() -> None:
     ],
     ids=str,
 )
-def test_listed_and_simulated_noise_agree(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    counts, setting = np.array([9, 20, 31]), Setting.of(mechanism, 60, np.ones(3))
+@pytest.mark.parametrize("true", [(9, 20, 31), (3, 0, 0)])
+def test_listed_and_simulated_noise_agree(
+    mechanism: Any, true: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts, setting = np.array(true), Setting.of(mechanism, sum(true), np.ones(3))
     listed = expected_error(setting, counts)
     monkeypatch.setattr(release_law, "_LARGEST_NOISE", 0)
     simulated = expected_error(setting, counts)
