@@ -21,11 +21,16 @@ def every_kind_of_query(context: dp.Context, query: Query) -> None:
     assert_type(groups.release()["north"], ob.Release)
     by_region = ob.posterior(query, "vote", by="region", categories={"region": ["north", None]})
     assert_type(by_region, PosteriorQuery[GroupedRelease])
-    labels = {"vote": ["yes", "no"], ("state", "county"): [("CA", "LA")]}
-    by_both = ob.posterior(context.query(), "vote", by=["state", "county"], categories=labels)
+    by_both = ob.posterior(
+        context.query(),
+        "vote",
+        by=["state", "county"],
+        categories={"vote": ["yes", "no"], ("state", "county"): [("CA", "LA")]},
+    )
     assert_type(by_both.release()["CA", "LA"], ob.Release)
-    labels = {"vote": ["yes", "no"]}
-    table = ob.posterior(context.query(), ["region", "vote"], categories=labels, nulls="no")
+    table = ob.posterior(
+        context.query(), ["region", "vote"], categories={"vote": ["yes", "no"]}, nulls="no"
+    )
     assert_type(table.release().posterior.marginal("vote"), ob.NoiseAwarePosterior)
     assert_type(table.release().posterior.conditional("vote", region="n"), ob.NoiseAwarePosterior)
     named = ob.posterior(query, "vote", mechanism="smooth_hellinger_exponential", gamma=0.2)
