@@ -1,4 +1,5 @@
-"""The engine of different records of the same probabilities, each released with its own noise.
+"""Different records of the same probabilities, each released with its own noise:
+Dirichlet-multinomial counts in several data sets, by Fourier transforms of several axes.
 
 A category whose releases have the counts x_r, with the sum s, has the weight
 `Γ(prior + s) prod_r f_r(drawn_r - x_r) / x_r!`. The weight of the counts of all categories is the

@@ -1,5 +1,6 @@
 """Shares of many tables at once, whose numbers of records are private and every one equally
-probable: means, deviations and ends in arrays, without an engine for each table.
+probable: Poisson counts with noise and Dirichlet shares, by correlations over logarithms of rates,
+in arrays without an engine for each table.
 
 `n! = integral of t^n exp(-t)` makes the counts independent: the likelihood of a share `s` is the
 integral over t of `G(t s) H(t (1 - s))`. G is the probability of what was drawn of a Poisson count

@@ -1,5 +1,5 @@
-"""The number of records: public, or private with its prior times `n! / Γ(n + A)`, as a weight of
-the sum of the counts.
+"""The number of records: public, or private with its prior, each times `n! / Γ(n + A)`, as a weight
+of the sum of the counts.
 """
 
 import math

@@ -153,7 +153,13 @@ class Listed(Engine):
         """
         if self.draws_shares:
             shares = self.rows / self.rows.sum(axis=1, keepdims=True)
-            return BetaMixtures.joined([_mixture_of_shares(each) for each in shares.T])
+            shares = np.clip(shares, _SMALLEST, 1 - _NARROWEST).T[:, None]
+            # Betas that are next to no wider than a number.
+            own = np.full(shares.shape[1:], 1 / _NARROWEST)
+            each = [(own, (1 - one) / one / _NARROWEST) for one in shares]
+            return BetaMixtures.joined(
+                [mixtures_of_draws(*pair, _COMPONENTS_OF_SHARES, twice=True) for pair in each]
+            )
         every, row = self.rows.T, np.zeros(len(self.rows), dtype=np.int64)
         pairs = zip(every, all_but_one(every), self.prior, all_but_one(self.prior), strict=True)
         return BetaMixtures.joined(
@@ -207,13 +213,20 @@ class ByDraws(Engine):
         return self.drawn.given(categories)
 
 
-def mixtures_of_draws(a: Floats, b: Floats, components: int = _COMPONENTS) -> BetaMixtures:
+def mixtures_of_draws(
+    a: Floats, b: Floats, components: int = _COMPONENTS, *, twice: bool = False
+) -> BetaMixtures:
     """Mixtures of the Betas of all draws, shape `(k, draws)`, one component for every few that are
     next to each other, with their mean and variance.
+
+    Betas far narrower than their distances are cut `twice`, the second time between the cuts of the
+    first, so that the density of both together has no waves.
     """
-    order = np.argsort(a / b, axis=1)
-    a, b = np.take_along_axis(a, order, axis=1), np.take_along_axis(b, order, axis=1)
-    cuts = np.arange(number := min(components, a.shape[1])) * a.shape[1] // number
+    order, draws = np.argsort(a / b, axis=1), a.shape[1]
+    a, b = (np.tile(np.take_along_axis(one, order, axis=1), 1 + twice) for one in (a, b))
+    cuts = np.arange(number := min(components, draws)) * draws // number
+    if twice:
+        cuts = np.unique([*cuts, draws, *(cuts + draws + draws // number // 2)])
     sizes = np.diff(cuts, append=a.shape[1])
     total = a + b
     mean, rest = (np.add.reduceat(one / total, cuts, axis=1) / sizes for one in (a, b))
@@ -224,26 +237,7 @@ def mixtures_of_draws(a: Floats, b: Floats, components: int = _COMPONENTS) -> Be
         mean, rest, np.add.reduceat(variance, cuts, axis=1) / sizes
     )
     shares = np.tile(sizes / a.shape[1], len(a))
-    return BetaMixtures(own.ravel(), beside.ravel(), shares, np.arange(len(a) + 1) * number)
-
-
-def _mixture_of_shares(shares: Floats) -> BetaMixtures:
-    """The mixture of draws of one probability, shape `(draws,)`, with their mean and variance, of
-    one component for every few that are next to each other.
-
-    All are cut twice, the second time between the cuts of the first, so that the density of both
-    together has no waves.
-    """
-    draws, ascending = shares.size, np.tile(np.sort(shares), 2)
-    width = draws / _COMPONENTS_OF_SHARES
-    cuts = (np.arange(_COMPONENTS_OF_SHARES) * width).astype(np.int64)
-    cuts = np.unique([*cuts, draws, *(cuts + draws + int(width / 2))])
-    sizes = np.diff(cuts, append=2 * draws)
-    mean = np.clip(np.add.reduceat(ascending, cuts) / sizes, _SMALLEST, 1 - _NARROWEST)
-    variance = np.add.reduceat((ascending - np.repeat(mean, sizes)) ** 2, cuts) / sizes
-    variance = np.maximum(variance, _NARROWEST * mean**2 * (1 - mean))
-    a, b = BetaMixtures.parameters(mean, 1 - mean, variance)
-    return BetaMixtures.single(a, b, sizes / (2 * draws))
+    return BetaMixtures(own.ravel(), beside.ravel(), shares, np.arange(len(a) + 1) * cuts.size)
 
 
 def summed(values: Any, groups: Groups) -> Any:

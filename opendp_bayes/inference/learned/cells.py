@@ -1,4 +1,5 @@
-r"""Cells whose intensities have a law that is learned, and effects of margins.
+r"""Poisson counts of cells, with noise, whose intensities have a law that is learned and effects of
+margins: the counts are summed out at nodes, so that chains move the law and the effects alone.
 
 `ln λ = location + ln γ`: the location is the sum of an origin and the effects of margins. γ is
 independent of other cells. It has the law of `intensity_law`, or that of an empty cell, of

@@ -1,4 +1,5 @@
-r"""The law of the intensities of cells or keys, learned from what was drawn of all of them.
+r"""The law of the intensities of cells or keys, learned from what was drawn of all of them: a
+Poisson process of negative binomials on a lattice, by Hamiltonian Monte Carlo.
 
 There are as many of each intensity as a Poisson draw, with an expectation of a_j at the points
 ln λ_j of a lattice, each of which stands for a Gamma law about λ_j; counts are Poisson, so that

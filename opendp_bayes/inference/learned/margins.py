@@ -1,4 +1,5 @@
-r"""Effects of margins on the intensities of cells.
+r"""Effects of margins on the logarithms of intensities: normal waves along each variable, of a
+scale that is learned and half-Cauchy, partly non-centred for chains.
 
 A margin is one or two of the variables of a table, and each combination of their values has an
 effect on ln λ. The effects of a margin are a sum of `c_i` times waves along each variable:

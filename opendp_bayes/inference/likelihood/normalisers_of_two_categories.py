@@ -1,7 +1,5 @@
-"""Functions of two counts that are smooth in their log odds, computed at some and interpolated.
-
-The width and the normaliser of exponential weights, and the power sums of the coins of
-permute-and-flip.
+"""Normalisers of exponential weights and power sums of the coins of permute-and-flip, for two
+categories: sums over cells of data sets, interpolated in log odds.
 """
 
 import math
