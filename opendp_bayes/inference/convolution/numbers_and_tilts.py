@@ -72,11 +72,8 @@ class Curve:
         point.
         """
         means, tilts, variances, log_sums = self.known
-        inside = np.clip(sizes, means[0], means[-1])
-        logs = _between(inside, means, log_sums - tilts * means, -tilts)
-        spread = np.log(2 * np.pi * variances)
-        slopes = np.gradient(spread, means) if means.size > 1 else np.zeros(1)
-        return logs - _between(inside, means, spread, slopes) / 2
+        logs = log_sums - tilts * means - np.log(2 * np.pi * variances) / 2
+        return np.interp(sizes, means, logs)
 
     def spaced(self, low: float, high: float, apart: float, most: int = _MOST + 1) -> Floats:
         """Tilts between two that are at most so many deviations of the sum apart, if these are not
@@ -258,8 +255,7 @@ def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) ->
     number = int(np.ceil(along[-1])) + 1
     if number > _MOST:
         raise too_uncertain(float(prior @ times))
-    places = np.linspace(0, along[-1], number)
-    centres = np.interp(places, along, sizes)
+    centres = np.unique(np.rint(np.interp(np.linspace(0, along[-1], number), along, sizes)))
     first, last = curve.at(centres[[0, -1]], 1).tolist()
     suited = curve.spaced(first, last, _APART)
     # The tilt whose mean suits both ends of a part, in deviations of the sum under it or there.
@@ -271,8 +267,8 @@ def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) ->
     used, tilt = np.unique(np.maximum.accumulate(tilt), return_inverse=True)
     moments = counts.under(suited[used])
     # Straight from 1 at the centre of a part to 0 at the next ones.
-    step = along[-1] / max(number - 1, 1)
-    hats = np.maximum(1 - np.abs(along - places[:, None]) / max(step, 1e-9), 0.0)
+    parts = np.arange(centres.size)
+    hats = np.maximum(1 - np.abs(np.interp(sizes, centres, parts) - parts[:, None]), 0.0)
     logs = (moments.log_sums(times)[:, None] - moments.tilts[:, None] * sizes)[tilt] + known
     log_norm = float(logs[hats > 0].max())
     with np.errstate(over="ignore", invalid="ignore"):
@@ -291,18 +287,6 @@ def _space(known: Moments, prior: Floats, times: Integers, deviation: float) -> 
     share = float((moved / np.sqrt(1 / a + 1 / b + variance / a**2)).max())
     space = np.clip(_SHARE / max(share, _TINY), *_SPACE)
     return float(np.minimum(space, np.maximum(_SKEWED / max(moved.max(), _TINY), _NEAREST)))
-
-
-def _between(places: Floats, knots: Floats, values: Floats, slopes: Floats) -> Floats:
-    """Cubics between knots that have values and slopes there."""
-    at = np.clip(np.searchsorted(knots, places) - 1, 0, max(knots.size - 2, 0))
-    after = np.minimum(at + 1, knots.size - 1)
-    length = np.maximum(knots[after] - knots[at], _TINY)
-    u = (places - knots[at]) / length
-    rise = values[after] - values[at]
-    first, last = slopes[at] * length, slopes[after] * length
-    bend = (first + last - 2 * rise) * u + 3 * rise - 2 * first - last
-    return np.asarray(values[at] + u * (first + u * bend))
 
 
 def _matters(curve: Curve, total: Total) -> tuple[Floats, Floats]:
