@@ -131,7 +131,9 @@ def by_mbi(releases: Any, levels: Any, size: int) -> tuple[Any, float]:
     domain = mbi.Domain([f"v{v}" for v in range(len(levels))], levels)
     measured = [
         mbi.LinearMeasurement(
-            np.array(release.drawn, float), tuple(release.axes) or (name,), release.mechanism.scale
+            np.array(release.noisy_counts, float),
+            tuple(release.axes) or (name,),
+            release.mechanism.scale,
         )
         for name, release in releases.items()
     ]
@@ -174,7 +176,7 @@ def ten_tables(size: int, holds: bool) -> tuple[list[Any], list[Any]]:
         )
         means = [table_of.mean() * size if kind == "pairs" else table_of.counts.mean()]
         if kind == "cells":
-            alone = np.maximum(np.array(releases[f"t{TREE.index(scope)}"].drawn), 0)
+            alone = np.maximum(np.array(releases[f"t{TREE.index(scope)}"].noisy_counts), 0)
             means.append(alone * size / alone.sum())
         elif kind == "margins":
             means.append(alone_margin(releases, levels, scope[0], size))
@@ -197,7 +199,7 @@ def ten_tables(size: int, holds: bool) -> tuple[list[Any], list[Any]]:
 def alone_margin(releases: Any, levels: Any, v: int, size: int) -> Any:
     """The margin of a variable from the first table that has it, made positive and scaled."""
     at, scope = next((at, scope) for at, scope in enumerate(TREE) if v in scope)
-    drawn = np.array(releases[f"t{at}"].drawn).reshape([levels[u] for u in scope])
+    drawn = np.array(releases[f"t{at}"].noisy_counts).reshape([levels[u] for u in scope])
     drawn = np.maximum(drawn, 0).sum(axis=1 - scope.index(v))
     return drawn * size / drawn.sum()
 

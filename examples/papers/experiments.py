@@ -67,11 +67,12 @@ def masses(n: int, k: int, epsilon: float, steps: float) -> tuple[float, ...]:
 
 @check("F1")
 def sensitivities() -> str:
-    curves = ob.mechanisms.sensitivity_curves(100, [1.0, 1.0], gamma=1.0)
+    prior = [1.0, 1.0]
+    largest = ob.mechanisms.global_sensitivity(100, prior)
+    local = [ob.mechanisms.local_sensitivity([x, 100 - x], prior) for x in (50, 10, 0)]
     return (
-        f"n=100: GS {curves.largest:.4f}, LS {curves.local[50]:.4f} at x=50,"
-        f" {curves.local[10]:.4f} at"
-        f" 10, {curves.local[0]:.4f} at 0"
+        f"n=100: GS {largest:.4f}, LS {local[0]:.4f} at x=50, {local[1]:.4f} at 10,"
+        f" {local[2]:.4f} at 0"
     )
 
 

@@ -19,7 +19,7 @@ _HEADINGS = {
     "group": "Group",
     "category": "Category",
     "count": "Released\ncount",
-    "drawn": "Noisy\ncount",
+    "noisy_count": "Noisy\ncount",
 }
 #: The headings of intervals, by what stands before `lower` and `upper` in the names of a frame.
 _INTERVALS = {
@@ -70,7 +70,7 @@ def estimates_table(frame: "pl.DataFrame", level: float, *, percent: bool = Fals
     import polars as pl
 
     texts = [column for column, kind in frame.schema.items() if kind == pl.String]
-    counts = [column for column in ("count", "drawn") if column in frame.columns]
+    counts = [column for column in ("count", "noisy_count") if column in frame.columns]
     cells = [list(map(label_said, frame[column].fill_null("(null)"))) for column in texts]
     cells += [list(map(str, frame[column])) for column in counts]
     headings = [_HEADINGS.get(column, column) for column in (*texts, *counts)]

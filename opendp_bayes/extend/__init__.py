@@ -2,7 +2,6 @@
 losses. See `docs/extending.md`. What needs OpenDP is in `opendp_bayes.extend.framework`.
 """
 
-from opendp_bayes.mathematics.exponential.hellinger import entropy_gap
 from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes.mathematics.simplex import (
     candidate,
@@ -70,7 +69,6 @@ __all__ = [
     "certified_loss",
     "check_enumerable",
     "discrete_laplace",
-    "entropy_gap",
     "exponent_error",
     "floored_laplace",
     "geometric",

@@ -94,7 +94,7 @@ def combine(
     if prior is not None or (first.learned_prior and records == "same"):
         return learned_posterior(releases, size, first.ordered)
     concentration = np.array(first.prior)
-    likelihoods = [likelihood_of(release.setting, release.drawn) for release in releases]
+    likelihoods = [likelihood_of(release.setting, release.noisy_counts) for release in releases]
     noisy = [
         NoisyDataSet(likelihood, release.size)
         for release, likelihood in zip(releases, likelihoods, strict=True)

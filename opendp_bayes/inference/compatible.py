@@ -113,7 +113,7 @@ def check_given_once(named: Mapping[str, ReleasedData]) -> None:
     for argument, release in named.items():
         columns = release.columns or release.axes
         table = columns, identity(release.categories), release.size
-        before = first.setdefault((table, release.drawn, release.mechanism), argument)
+        before = first.setdefault((table, release.noisy_counts, release.mechanism), argument)
         if before != argument:
             raise ValueError(
                 f"{argument}: is the same release as {before}, or an identical draw; using it twice"

@@ -49,7 +49,7 @@ class LogLikelihood(UnderflowIsZero):
                 " on the other groups; take that of the whole, release.whole."
             )
         self._k, self._size = release.k, release.size
-        likelihood = likelihood_of(release.setting, release.drawn)
+        likelihood = likelihood_of(release.setting, release.noisy_counts)
         self._summed = _summed(likelihood, release)
         self._likelihood = self._summed if isinstance(self._summed, _Listed) else likelihood
 

@@ -47,7 +47,7 @@ def unmatched_in_groups(releases: Mapping[Key, ReleasedData], by: Iterable[str])
     tables, names = list(releases.values()), list(by)
     columns, whole = listed(names, "and") if names else "the groups", tables[0].whole
     if whole is None:
-        noisy_counts = np.concatenate([table.drawn for table in tables])
+        noisy_counts = np.concatenate([table.noisy_counts for table in tables])
         noisy, size = _noise_in(tables[0], noisy_counts), None
     else:
         noisy, size = _noise_in(whole), whole.size

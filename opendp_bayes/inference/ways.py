@@ -196,7 +196,7 @@ def way_to(release: ReleasedData, foreseen: bool = False) -> Way:
             " combine_tables({...})."
         )
     if whole is None:
-        likelihood = likelihood_of(release.setting, release.drawn)
+        likelihood = likelihood_of(release.setting, release.noisy_counts)
     else:
         # The noise of a group's counts is that of its table, whose other counts say nothing more
         # of them where its number of records is public.

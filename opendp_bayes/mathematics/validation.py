@@ -4,8 +4,7 @@ argument, its value and the constraint.
 
 import math
 import operator
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -232,21 +231,6 @@ def _as_integer(value: Any, name: str) -> int:
         raise TypeError(
             f"{name}={told(value)}: must be a whole number, not {type(value).__name__}."
         ) from None
-
-
-def each_once(start: str, remedy: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    """Make the function from the fields of a JSON object to the object, for `object_pairs_hook`; it
-    raises `ValueError` for a name that is there twice.
-    """
-
-    def mapping_of(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-        mapping = dict(fields)
-        if len(mapping) < len(fields):
-            (twice, _), *_ = Counter(name for name, _ in fields).most_common(1)
-            raise ValueError(f"{start}{told(twice)} is there twice in one object; {remedy}.")
-        return mapping
-
-    return mapping_of
 
 
 def check_cells(what: str, number: int, size: int = BYTES_OF_CELL) -> None:

@@ -3,15 +3,11 @@ a file; adding one is adding a file. With them, the distances of posteriors and 
 that exponential mechanisms are made of.
 """
 
-from opendp_bayes.mathematics.exponential.hellinger import bhattacharyya_angle, hellinger_distance
+from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
 from opendp_bayes.mathematics.exponential.sensitivity import (
     global_sensitivity,
     local_sensitivity,
     smooth_sensitivity,
-)
-from opendp_bayes.mathematics.exponential.sensitivity_tables import (
-    SensitivityCurves,
-    sensitivity_curves,
 )
 from opendp_bayes.mechanisms.exponential.hellinger_exponential import HellingerExponential
 from opendp_bayes.mechanisms.exponential.permute_and_flip import PermuteAndFlip
@@ -30,12 +26,9 @@ __all__ = [
     "LaplaceParameters",
     "Mechanism",
     "PermuteAndFlip",
-    "SensitivityCurves",
     "SmoothHellingerExponential",
-    "bhattacharyya_angle",
     "global_sensitivity",
     "hellinger_distance",
     "local_sensitivity",
-    "sensitivity_curves",
     "smooth_sensitivity",
 ]

@@ -1,16 +1,15 @@
 """Results of a plan: the mechanisms compared, with their losses and expected errors."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.display.tables import Table
 from opendp_bayes.display.wording import at_most, change, described
-from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
@@ -20,7 +19,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: The headings of a mechanism and its loss.
-_LOSSES = "Mechanism, best first", "Scale", "ε", "ρ (zCDP)"
+_LOSSES = "Mechanism, best first", "Scale", "ε", "ρ"
+#: What is expected of a mechanism, and how that was found.
+_FIGURES = ("hellinger", "total_variation", "interval_width", "standard_error", "method")
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 
@@ -58,8 +59,8 @@ class PlanRow:
         )
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
     """Results of `plan`; plain data.
 
     Attributes
@@ -86,11 +87,6 @@ class Plan:
     budget: Mapping[str, float]
     proportions: Mapping[str, tuple[float, ...]]
     rows: tuple[PlanRow, ...]
-
-    @property
-    def usable(self) -> tuple[PlanRow, ...]:
-        """The rows of the mechanisms that can be used, best first."""
-        return tuple(row for row in self.rows if row.refused is None)
 
     @property
     def recommended(self) -> Mechanism:
@@ -127,10 +123,13 @@ class Plan:
             else f"{text}."
         )
 
-    def records_by_row(self) -> Iterator[dict[str, Any]]:
-        """One flat record for each mechanism and proportions, or one for a mechanism that is
-        refused.
+    def to_frame(self) -> "pl.DataFrame":
+        """A polars frame with a row for each mechanism and proportions, or one for a mechanism that
+        is refused: its parameters, scale and loss, and all expected errors.
         """
+        import polars as pl
+
+        records: list[dict[str, Any]] = []
         for row in self.rows:
             common = {
                 "mechanism": row.mechanism.name,
@@ -143,62 +142,30 @@ class Plan:
                 "refused": row.refused,
             }
             errors: Mapping[Any, ExpectedError | None] = row.errors or {None: None}
-            names = ("hellinger", "total_variation", "interval_width", "standard_error", "method")
             for proportions, error in errors.items():
-                yield {
-                    **common,
-                    "proportions": proportions,
-                    **{figure: error and getattr(error, figure) for figure in names},
-                }
+                figures = {figure: error and getattr(error, figure) for figure in _FIGURES}
+                records.append({**common, "proportions": proportions, **figures})
+        return pl.DataFrame(records, infer_schema_length=None)
 
-    def to_frame(self) -> "pl.DataFrame":
-        """`records_by_row` as a polars frame."""
-        import polars as pl
-
-        return pl.DataFrame(list(self.records_by_row()), infer_schema_length=None)
-
-    def to_json(self) -> str:
-        """The plan as a JSON object; null stands for infinity."""
-        rows = [
-            {
-                **asdict(row),
-                "mechanism": {"name": row.mechanism.name, "parameters": asdict(row.mechanism)},
-                "score": row.score,
-            }
-            for row in self.rows
-        ]
-        return msgspec.json.encode(
-            {
-                **asdict(self),
-                "rows": rows,
-                "recommended": rows[0]["mechanism"],
-                "reason": self.reason,
-            }
-        ).decode()
-
-    def sheet(self, *, brief: bool = False) -> Sheet:
-        """Sheet of the plan: losses and expected errors of the mechanisms that can be used, those
-        that cannot, and the recommendation. `brief` : in one table, Hellinger errors and the width
-        of an interval.
+    def sheet(self) -> Sheet:
+        """Sheet of the plan: losses, expected errors and the width of an interval of the mechanisms
+        that can be used, those that cannot, and the recommendation.
         """
-        tables = (_brief_table(self),) if brief else _full_tables(self)
-        errors = [error for row in self.usable for error in row.errors.values()]
-        notes = [self._setting]
-        if brief:
-            notes.append(
-                "Errors are expected Hellinger distances, from 0 to 1, and widths those of 95 %"
-                " intervals; * marks what is simulated."
-            )
-        elif any(error.method == "simulated" for error in errors):
-            notes.append("* simulated; the others are sums over all outcomes.")
         budget = ", ".join(
             f"{_SYMBOLS[measure]} = {value:.6g}" for measure, value in self.budget.items()
         )
         refused = dict.fromkeys(
             (type(row.mechanism).__name__, row.refused) for row in self.rows if row.refused
         )
-        notes += (f"{mechanism} cannot be used. {reason}" for mechanism, reason in refused)
-        return Sheet(tables, (*notes, f"Recommended: {self.reason}"), f"Plan for {budget}")
+        notes = (
+            self._setting,
+            "ρ is that of zero-concentrated privacy (zCDP). Errors are expected Hellinger"
+            " distances, from 0 to 1, and widths those of 95 % intervals; * marks what is"
+            " simulated.",
+            *(f"{mechanism} cannot be used. {reason}" for mechanism, reason in refused),
+            f"Recommended: {self.reason}",
+        )
+        return Sheet((_table(self),), notes, f"Plan for {budget}")
 
     @property
     def _setting(self) -> str:
@@ -211,49 +178,17 @@ class Plan:
         neighbours = change(Distance.of(self.d_in), self.size)
         return f"{records}, prior ({prior}). Neighbours differ by {neighbours}."
 
-    def _repr_html_(self) -> str:
-        """The table that notebooks show."""
-        return self.sheet(brief=True)._repr_html_()
 
-    def __str__(self) -> str:
-        return str(self.sheet(brief=True))
-
-    def __repr__(self) -> str:
-        budget = ", ".join(f"{measure}={value:.6g}" for measure, value in self.budget.items())
-        size = f"size={self.size}" if self.size is not None else f"guess_size={self.records}"
-        prior = shortly(self.prior, len(self.prior))
-        return (
-            f"Plan({size}, prior=[{prior}], {budget}, recommended={self.recommended!r},"
-            f" rows={len(self.rows)})"
-        )
-
-
-def _brief_table(plan: Plan) -> Table:
-    """Losses and Hellinger errors."""
+def _table(plan: Plan) -> Table:
+    """Losses, Hellinger errors, and the width of an interval at the first proportions."""
     errors = [f"Error,\n{proportion}" for proportion in plan.proportions]
     first = next(iter(plan.proportions))
     rows = [
         (*_loss(row), *_errors(row, "hellinger"), _errors(row, "interval_width")[0])
-        for row in plan.usable
+        for row in plan.rows
+        if row.refused is None
     ]
     return Table((*_LOSSES, *errors, f"Width,\n{first}"), rows)
-
-
-def _full_tables(plan: Plan) -> tuple[Table, ...]:
-    """Losses, and a table for every kind of error."""
-    rows: list[tuple[str, ...]] = [
-        (*_loss(row), row.loss.method if row.loss else "") for row in plan.usable
-    ]
-    tables = [Table((*_LOSSES, "Accounting"), rows)]
-    for title, figure in (
-        ("Expected Hellinger error", "hellinger"),
-        ("Expected total variation, of predictions of the next record", "total_variation"),
-        ("Expected width of a 95 % interval, noise included", "interval_width"),
-    ):
-        headings = title, *(shares.capitalize() for shares in plan.proportions)
-        rows = [(_kind_of(row), *_errors(row, figure)) for row in plan.usable]
-        tables.append(Table(headings, rows))
-    return tuple(tables)
 
 
 def _loss(row: PlanRow) -> tuple[str, ...]:
@@ -267,7 +202,7 @@ def _kind_of(row: PlanRow) -> str:
     parameters = asdict(row.mechanism).items()
     set_ones = [pair for pair in parameters if pair[0] != "scale" and pair[1] is not None]
     texts = (x if isinstance(x, str) else f"{parameter}={x:.4g}" for parameter, x in set_ones)
-    return type(row.mechanism).__name__ + (f"({', '.join(texts)})" if set_ones else "")
+    return type(row.mechanism).__name__ + (f" ({', '.join(texts)})" if set_ones else "")
 
 
 def _errors(row: PlanRow, figure: str) -> tuple[str, ...]:

@@ -67,11 +67,6 @@ class Bound(ABC, Generic[R]):
 
     @property
     @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns that are asked for."""
-
-    @property
-    @abstractmethod
     def number_listed(self) -> int:
         """The number of categories that are listed, or cells, those of all groups."""
 

@@ -77,11 +77,6 @@ class BoundQuery(Bound[Release | GroupedRelease]):
         return self.counts >> self.posterior
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns that are asked for."""
-        return self.question.columns
-
-    @property
     def number_listed(self) -> int:
         """The number of categories, or cells, those of all groups."""
         return self.space.k
@@ -110,7 +105,7 @@ class BoundQuery(Bound[Release | GroupedRelease]):
         """Describe the query in one line, without anything that takes time to compute."""
         row = _row(self, budget)
         size = "" if self.space.size is None else f", size={self.space.size}"
-        columns = ", ".join(map(repr, self.columns))
+        columns = ", ".join(map(repr, self.question.columns))
         return (
             f"PosteriorQuery({row['aggregate'].lower()} of {columns}, prior={row['prior']!r},"
             f" mechanism={self.fitted(budget).mechanism}, relation={row['neighbours']!r}{size},"
@@ -327,7 +322,7 @@ def _row(bound: BoundQuery, budget: Any) -> dict[str, Any]:
     mechanism, loss = bound.fitted(budget).mechanism, bound.loss(budget)
     measure, learned = parts_of(bound.base).output_measure, bound.question.learned
     return {
-        "column": ", ".join(bound.columns),
+        "column": ", ".join(bound.question.columns),
         "aggregate": _aggregate(bound),
         "categories": _where_from(bound),
         "prior": prior_said(_prior(bound), learned=learned, ordered=bound.question.ordered or ()),

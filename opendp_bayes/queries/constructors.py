@@ -44,7 +44,7 @@ def make_mechanism(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        Output of `make_dirichlet_multinomial` or `make_beta_binomial`.
+        Output of `make_dirichlet_multinomial`.
     output_measure : Measure
         `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
         `smoothed_max_divergence()`.
@@ -91,7 +91,7 @@ def make_laplace_parameters(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`.
+        The output space of `make_dirichlet_multinomial`.
     output_measure : Measure
         `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
         `smoothed_max_divergence()`.
@@ -113,9 +113,7 @@ def make_laplace_parameters(
         For a scale, option, space or measure that does not fit, and where `total` needs a public
         number of records and it is private.
     """
-    space = descriptor_of(
-        input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
-    )
+    space = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial")
     return make_mechanism(
         input_domain,
         input_metric,
@@ -136,7 +134,7 @@ def make_knorm_parameters(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        The output space of `make_dirichlet_multinomial`, with a public
         number of records (change-one neighbours).
     output_measure : Measure
         `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
@@ -171,7 +169,7 @@ def make_gaussian_parameters(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`.
+        The output space of `make_dirichlet_multinomial`.
     output_measure : Measure
         `zero_concentrated_divergence()`, `approximate(...)` of it or of `max_divergence()`, or
         `smoothed_max_divergence()`.
@@ -213,7 +211,7 @@ def make_hellinger_exponential(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        The output space of `make_dirichlet_multinomial`, with a public
         number of records (change-one neighbours).
     output_measure : Measure
         `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
@@ -261,7 +259,7 @@ def make_smooth_hellinger_exponential(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        The output space of `make_dirichlet_multinomial`, with a public
         number of records (change-one neighbours).
     output_measure : Measure
         `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
@@ -310,7 +308,7 @@ def make_permute_and_flip(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        The output space of `make_dirichlet_multinomial`, with a public
         number of records (change-one neighbours).
     output_measure : Measure
         `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or

@@ -140,13 +140,15 @@ def split_of(space: PosteriorSpace) -> Callable[[ReleasedData], GroupedRelease]:
             )
         return GroupedRelease(
             groups=groups,
-            drawn=tuple(release.drawn[i * k : (i + 1) * k] for i in range(len(groups))),
+            noisy_counts=tuple(
+                release.noisy_counts[i * k : (i + 1) * k] for i in range(len(groups))
+            ),
             categories=labels,
             prior=release.prior[:k],
             mechanism=mechanism,
             guarantee=release.guarantee,
             axes=space.axes,
-            rest=None if space.size is None else release.drawn[-1],
+            rest=None if space.size is None else release.noisy_counts[-1],
             grouped_by=space.by,
             nulls=space.nulls,
             unknown=space.unknown,

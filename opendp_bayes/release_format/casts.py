@@ -1,28 +1,21 @@
 """Say how a column of a type that is not counted becomes one that is, in the words of polars."""
 
-#: By the name of a type, an expression of `pl.col(...)` whose value is of the same row.
+_DATES = ", whose labels are as '2026-05-01', or .dt.year() or .dt.month()"
+#: By the name of a type, an expression of `pl.col(...)` whose value is of the same row, and what
+#: else may be meant, or what the labels are then.
 CASTS = {
-    "Float16": "cast(pl.Int64, strict=False)",
-    "Float32": "cast(pl.Int64, strict=False)",
-    "Float64": "cast(pl.Int64, strict=False)",
-    "Decimal": "cast(pl.Int64, strict=False)",
-    "Date": "cast(pl.String)",
-    "Datetime": "cast(pl.Date).cast(pl.String)",
-    "Time": "dt.hour()",
-    "Duration": "dt.total_days()",
-    "List": "list.first()",
-    "Array": "arr.first()",
-    "Struct": "struct.field('NAME')",
-    "Null": "cast(pl.String)",
-}
-#: What else may be meant, and what the labels are then.
-_OTHERWISE = {
-    "Float16": ", or bin it by cut",
-    "Float32": ", or bin it by cut",
-    "Float64": ", or bin it by cut",
-    "Decimal": ", or bin it by cut",
-    "Date": ", whose labels are as '2026-05-01', or .dt.year() or .dt.month()",
-    "Datetime": ", whose labels are as '2026-05-01', or .dt.year() or .dt.month()",
+    **dict.fromkeys(
+        ("Float16", "Float32", "Float64", "Decimal"),
+        ("cast(pl.Int64, strict=False)", ", or bin it by cut"),
+    ),
+    "Date": ("cast(pl.String)", _DATES),
+    "Datetime": ("cast(pl.Date).cast(pl.String)", _DATES),
+    "Time": ("dt.hour()", ""),
+    "Duration": ("dt.total_days()", ""),
+    "List": ("list.first()", ""),
+    "Array": ("arr.first()", ""),
+    "Struct": ("struct.field('NAME')", ""),
+    "Null": ("cast(pl.String)", ""),
 }
 
 
@@ -36,7 +29,4 @@ def how_to_cast(type_name: str, column: str, where: str = "in the frame before t
     """
     if type_name not in CASTS:
         return "Make it text or whole numbers in the frame."
-    return (
-        f"Cast it {where}, as in pl.col({column!r}).{CASTS[type_name]}"
-        f"{_OTHERWISE.get(type_name, '')}."
-    )
+    return f"Cast it {where}, as in pl.col({column!r}).{''.join(CASTS[type_name])}."

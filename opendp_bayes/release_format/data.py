@@ -27,7 +27,7 @@ class ReleasedData(Guaranteed):
 
     Attributes
     ----------
-    drawn : tuple[int, ...]
+    noisy_counts : tuple[int, ...]
         What the mechanism drew, an integer for each category; those of added noise may be negative
         and need not sum to the number of records.
     categories : tuple[str or int or bool or tuple, ...]
@@ -59,7 +59,7 @@ class ReleasedData(Guaranteed):
         categories, are counted, and no category is; None where there is no such label.
     """
 
-    drawn: tuple[int, ...]
+    noisy_counts: tuple[int, ...]
     categories: tuple[Label, ...]
     prior: tuple[float, ...]
     mechanism: Mechanism
@@ -99,9 +99,11 @@ class ReleasedData(Guaranteed):
         """
         if self.source is not None:
             return tuple(self.source.counts[cell] for cell in self.inside)
-        noisy_counts, size = np.array(self.drawn, dtype=np.int64), self.group_size or self.size
-        counts = projected(self.mechanism, noisy_counts, size)
-        return tuple(counts.tolist())
+        noisy_counts, size = (
+            np.array(self.noisy_counts, dtype=np.int64),
+            self.group_size or self.size,
+        )
+        return tuple(projected(self.mechanism, noisy_counts, size).tolist())
 
     @property
     def values_of_axes(self) -> dict[str, tuple[Label, ...]]:
@@ -115,7 +117,7 @@ class ReleasedData(Guaranteed):
         """The labels of a column, by its place, that are in no order: they stand for no value, or
         for values that are none of its categories.
         """
-        labels = [policies[at] for policies in (self.nulls, self.unknown) if policies]
+        labels = (policies[at] for policies in (self.nulls, self.unknown) if policies)
         return tuple(distinct(label for label in labels if label is not None))
 
     @property
@@ -125,11 +127,11 @@ class ReleasedData(Guaranteed):
             return ()
         values: Any = self.unordered_values()
         unordered = set(map(identity, [(value,) for value in values] if self.axes else values))
-        pairs = zip(
-            self.categories, self.parts or ((value,) for value in self.categories), strict=True
-        )
+        members_of = self.parts or ((value,) for value in self.categories)
         return tuple(
-            label for label, members in pairs if unordered.issuperset(map(identity, members))
+            label
+            for label, members in zip(self.categories, members_of, strict=True)
+            if unordered.issuperset(map(identity, members))
         )
 
     @property

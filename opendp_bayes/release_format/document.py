@@ -1,9 +1,9 @@
-"""Releases as JSON, version 2."""
+"""Releases as JSON, version 3."""
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -14,12 +14,11 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.release_format.data import Label, Value
-from opendp_bayes.release_format.kind_of_text import decoded
+from opendp_bayes.release_format.kind_of_text import decoded, format_and_version
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 
 D = TypeVar("D", bound="Document")
-T = TypeVar("T")
 
 _DIFFERENT = {"extra_json_schema": {"uniqueItems": True}}
 #: Draws and their sum are integers of the machine.
@@ -31,7 +30,7 @@ _Bound = Annotated[
 _AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
-def instance_of(kind: Callable[..., T], field: str, name: str, parameters: Mapping[str, Any]) -> T:
+def instance_of(kind: Any, field: str, name: str, parameters: Mapping[str, Any]) -> Any:
     """Make what a document describes in `field`; `ValueError` where its `kind`, by its name, does
     not take these parameters.
     """
@@ -49,10 +48,6 @@ class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         dict[str, float | str | None], Meta(description="Its parameters, the scale among them.")
     ]
 
-    def value(self) -> Mechanism:
-        """The mechanism; `ValueError` if it is not known or does not take these parameters."""
-        return instance_of(known_mechanism(self.name), "mechanism", self.name, self.parameters)
-
 
 class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A privacy loss. `None` stands for infinity, which JSON does not have."""
@@ -63,20 +58,12 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delta: Annotated[float, Meta(description="Goes with epsilon.", ge=0, le=1)]
     method: Annotated[str, Meta(description="How the bounds were found.")]
 
-    def value(self) -> PrivacyLoss:
-        """The loss with infinity for null."""
-        stated = msgspec.structs.asdict(self).items()
-        bounds: Any = {measure: math.inf if bound is None else bound for measure, bound in stated}
-        return PrivacyLoss(**bounds)
-
 
 class Document(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
     """The fields of all results: their guarantee, and how they are written and read."""
 
-    NAME: ClassVar[str]
-    VERSION: ClassVar[int]
     format: str
     version: int
     d_in: Annotated[
@@ -109,8 +96,8 @@ class Document(
         those that are stated here.
         """
         guarantee, distance = result.guarantee, result.guarantee.distance
-        named = {"format": cls.NAME, "version": cls.VERSION, "d_in": distance.records}
-        stated = {**vars(guarantee), **vars(result), **fields, **named}
+        named = dict(zip(("format", "version"), format_and_version(cls), strict=True))
+        stated = {**vars(guarantee), **vars(result), **fields, **named, "d_in": distance.records}
         if distance != Distance.of(distance.records):
             stated |= {"squared": distance.squared, "largest": distance.largest}
         # Empty lists are left out, and the loss writes null for infinity.
@@ -126,7 +113,7 @@ class Document(
         """Read the document and check every constraint on its values; `ValueError` that names the
         field and its fault.
         """
-        document = decoded(cls, text, cls.NAME, cls.VERSION)
+        document = decoded(cls, text)
         for field, holds, problem in document.rules():
             if not holds:
                 raise ValueError(f"{field}={getattr(document, field)!r}: {problem}")
@@ -138,18 +125,18 @@ class Document(
 
     def guarantee(self, size: int | None) -> PrivacyGuarantee:
         """The guarantee that is stated, for so many records."""
-        norms = self.squared or self.d_in**2, self.largest or self.d_in
-        distance, loss = Distance(self.d_in, *norms), self.loss.value()
+        distance = Distance(self.d_in, self.squared or self.d_in**2, self.largest or self.d_in)
+        stated = msgspec.structs.asdict(self.loss).items()
+        bounds: Any = {measure: math.inf if bound is None else bound for measure, bound in stated}
+        loss = PrivacyLoss(**bounds)
         return PrivacyGuarantee(size, distance, loss, self.measure, self.truncated, self.kept)
 
 
 class ReleaseDocument(Document, frozen=True, kw_only=True):
     """A private release of a posterior, or of the posteriors of groups."""
 
-    NAME: ClassVar[str] = "opendp-bayes release"
-    VERSION: ClassVar[int] = 2
     format: Annotated[Literal["opendp-bayes release"], Meta(description="What the document is.")]
-    version: Annotated[Literal[2], Meta(description="Of the format.")]
+    version: Annotated[Literal[3], Meta(description="Of the format.")]
     categories: Annotated[
         list[Label],
         Meta(
@@ -184,7 +171,7 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
             )
         ),
     ] = []
-    drawn: Annotated[
+    noisy_counts: Annotated[
         list[Draw],
         Meta(
             description=(
@@ -243,7 +230,6 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
         of_columns = (
             f"must be left out, or have a label or null for each of columns={self.columns!r}."
         )
-        are_columns = set(self.ordered) <= set(self.axes) if axes else len(self.ordered) <= 1
         return [
             ("categories", len(distinct(self.categories)) == k, "must be all different."),
             (
@@ -282,7 +268,7 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
                 not (number and self.parts),
                 "belong to one posterior; must be left out where there are groups.",
             ),
-            ("drawn", len(self.drawn) == cells, f"must be {cells} integers."),
+            ("noisy_counts", len(self.noisy_counts) == cells, f"must be {cells} integers."),
             (
                 "parts",
                 len(self.parts) in (0, k) and len(distinct(merged)) == len(merged),
@@ -292,7 +278,8 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
             ("prior", len(self.prior) == k, f"must be {k} numbers."),
             (
                 "ordered",
-                are_columns and (self.learned_prior or not self.ordered),
+                (set(self.ordered) <= set(self.axes) if axes else len(self.ordered) <= 1)
+                and (self.learned_prior or not self.ordered),
                 f"must be variables of the table, {self.axes!r}, or one name where it has one"
                 " column; and only where learned_prior is true.",
             ),
@@ -300,21 +287,23 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
 
     def values(self) -> dict[str, Any]:
         """The arguments of `Release`, or where there are groups of `GroupedRelease`."""
-        mechanism, k, number = self.mechanism.value(), len(self.categories), len(self.groups)
-        if not number:
-            mechanism.check(size=self.size, prior=np.array(self.prior))
-        shared = ("categories", "axes", "columns", "nulls", "unknown", "prior")
-        alone = () if number else ("drawn", "ordered", "parts")
-        values: dict[str, Any] = {field: tuple(getattr(self, field)) for field in (*shared, *alone)}
+        k, number, name = len(self.categories), len(self.groups), self.mechanism.name
+        mechanism: Mechanism = instance_of(
+            known_mechanism(name), "mechanism", name, self.mechanism.parameters
+        )
+        alone = () if number else ("noisy_counts", "ordered", "parts")
+        names = ("categories", "axes", "columns", "nulls", "unknown", "prior", *alone)
+        values: dict[str, Any] = {field: tuple(getattr(self, field)) for field in names}
         values |= {"mechanism": mechanism, "guarantee": self.guarantee(self.size)}
         if not number:
+            mechanism.check(size=self.size, prior=np.array(self.prior))
             return values | {"learned_prior": self.learned_prior}
         return values | {
             "groups": tuple(self.groups),
-            "drawn": tuple(
-                tuple(self.drawn[start : start + k]) for start in range(0, number * k, k)
+            "noisy_counts": tuple(
+                tuple(self.noisy_counts[start : start + k]) for start in range(0, number * k, k)
             ),
-            "rest": self.drawn[-1] if self.size is not None else None,
+            "rest": self.noisy_counts[-1] if self.size is not None else None,
             "sizes": tuple(self.sizes) or None,
             "grouped_by": tuple(self.by),
         }

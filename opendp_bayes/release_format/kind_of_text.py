@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -51,29 +51,38 @@ class _Header(msgspec.Struct):
     version: Any = None
 
 
-def decoded(kind: type[T], text: str | bytes, name: str, version: int) -> T:
-    """Decode a document of a format and version.
+def format_and_version(kind: type) -> tuple[str, int]:
+    """The format of a kind of document and its version: the only values that these fields have."""
+    hints = get_type_hints(kind)
+    return get_args(hints["format"])[0], get_args(hints["version"])[0]
+
+
+def decoded(kind: type[T], text: str | bytes) -> T:
+    """Decode a document of a kind.
 
     Raises
     ------
     ValueError, TypeError
-        For a text that is no such document, or is of a later version, that says what it is and what
+        For a text that is no such document, or is of another version, that says what it is and what
         reads it.
     """
-    content = _content(text)
+    content, (name, version) = _content(text), format_and_version(kind)
     header = _header(content)
     if header.format != name and header.format in _READERS:
         raise ValueError(f"format={header.format!r}: {_READERS[header.format]}.")
-    if header.format == name and isinstance(header.version, int) and header.version > version:
+    if header.format == name and isinstance(header.version, int) and header.version != version:
         raise ValueError(
-            f"version={header.version}: this package reads version {version}, and a newer one wrote"
-            " this; run `pip install --upgrade opendp-bayes`."
+            f"version={header.version}: this package reads version {version}, and"
+            f" {'a newer one' if header.version > version else 'one from before 1.0.0'} wrote this;"
+            " run `pip install --upgrade opendp-bayes`, or see what differs (docs: Policy,"
+            " JSON)."
         )
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        what = name.removeprefix("opendp-bayes ")
-        raise ValueError(f"text: is not a {what} in JSON: {error}") from None
+        raise ValueError(
+            f"text: is not a {name.removeprefix('opendp-bayes ')} in JSON: {error}"
+        ) from None
 
 
 def format_of(text: str | bytes) -> str:
@@ -96,8 +105,8 @@ def _content(text: Any) -> bytes:
             "text: must be str or bytes, what the file holds, as path.read_bytes() gives it, not"
             f" {type(text).__name__}."
         )
-    content = text.encode(errors="replace") if isinstance(text, str) else text
-    content = content.removeprefix(codecs.BOM_UTF8)
+    encoded = text.encode(errors="replace") if isinstance(text, str) else text
+    content = encoded.removeprefix(codecs.BOM_UTF8)
     for pattern, problem in _MISTAKES.items():
         if re.match(pattern, content):
             raise ValueError(f"text{problem.format(text=text)}")

@@ -183,10 +183,9 @@ class ByLabel(Mapping[K, T]):
 
 def absent(label: Any, labels: Iterable[Any], kind: tuple[str, str]) -> KeyError:
     """Make the error for a label that is not among others."""
-    singular, several = kind
     listed = list(labels)
     return KeyError(
-        f"{label!r}: is not a {singular}; the {several} are"
+        f"{label!r}: is not a {kind[0]}; the {kind[1]} are"
         f" {listed_names(listed)}.{meant(label, listed)}"
     )
 

@@ -1,6 +1,6 @@
 """Merged categories: labels that stand for several others each."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,23 +40,25 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
                 f"merge[{merged!r}]=[]: must name at least one category, or be left out."
             )
         for label in members:
-            position = _place_of(label, places)
+            try:  # a cell may be a list, and anything else without a hash is none
+                position = places.get(identity(tuple(label) if isinstance(label, list) else label))
+            except TypeError:
+                position = None
             if position is None:
                 raise ValueError(
                     f"merge[{merged!r}]: {label!r} is not a category; those are"
                     f" {listed_names(labels)}.{meant(label, labels)}"
                 )
             if number[position] >= 0:
-                first = list(merge)[number[position]]
                 raise ValueError(
-                    f"merge[{merged!r}]: {label!r} is in {first!r} already; name it once."
+                    f"merge[{merged!r}]: {label!r} is in {list(merge)[number[position]]!r} already;"
+                    " name it once."
                 )
             number[position] = row
     if np.any(number < 0):
-        missing = labels[int(np.argmax(number < 0))]
         raise ValueError(
-            f"merge={told(list(merge))}: leaves out {missing!r}, and every category must be"
-            " counted; add it to one of the lists, or as a list of its own."
+            f"merge={told(list(merge))}: leaves out {labels[int(np.argmax(number < 0))]!r}, and"
+            " every category must be counted; add it to one of the lists, or as a list of its own."
         )
     return number
 
@@ -100,11 +102,3 @@ def neighbours(labels: Sequence[Value], width: int) -> dict[Value, list[Value]]:
             " merge={...}."
         )
     return merge
-
-
-def _place_of(label: Any, places: Mapping[Hashable, int]) -> int | None:
-    """The place of a label, which of a joint table may be a list; None for what is none."""
-    try:
-        return places.get(identity(tuple(label) if isinstance(label, list) else label))
-    except TypeError:  # has no hash
-        return None

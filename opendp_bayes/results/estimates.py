@@ -100,7 +100,7 @@ def estimate_of_groups(groups: Any, level: float) -> Estimate:
         from opendp_bayes.inference.likelihood.of_counts import noise_of
 
         noise = noise_of("release", next(iter(groups.values()))).noise
-        noisy = DrawnCounts.of(groups.drawn, noise)
+        noisy = DrawnCounts.of(groups.noisy_counts, noise)
         estimates, is_computed = shares_of_tables(noisy, np.array(groups.prior), level)
     for group in np.flatnonzero(~is_computed).tolist():
         estimates[:, group] = estimate_of(groups[groups.groups[group]].posterior, level)

@@ -125,7 +125,7 @@ def noisy_counts(
     learned = isinstance(prior, str) and bool(as_choice(prior, "prior", ("learned",)))
     concentration = as_prior(1.0 if learned else prior, len(labels))
     return Release(
-        drawn=draws,
+        noisy_counts=draws,
         categories=labels,
         prior=tuple(concentration.tolist()),
         mechanism=parameters,

@@ -53,7 +53,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         Draws of κ, in records that the other groups are worth to one; shape `(draws,)`.
     m
         Draws of the mean probabilities, shape `(draws, k)`.
-    drawn
+    noisy_counts
         What the mechanism drew for every group, shape `(G, k)`.
     guarantee
         What the release promises that this is computed from (`PrivacyGuarantee`).
@@ -70,7 +70,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         effective: float,
     ) -> None:
         self.guarantee = guarantee
-        self._groups, self.categories, self.drawn = (
+        self._groups, self.categories, self.noisy_counts = (
             groups.keys,
             groups.categories,
             groups.noisy.drawn,
@@ -100,7 +100,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for every group and category: `mean`, `std`, and the ends
         `lower` and `upper` of the equal-tailed interval of probability `level`, which is there too,
-        and what was `drawn`, the noisy count.
+        and `noisy_count`, what was drawn.
 
         `group` and `category` are text.
 
@@ -115,9 +115,9 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         else:
             each = zip(*(estimate_of(one, level) for one in self.values()), strict=True)
             estimate = Estimate(*map(np.concatenate, each))
-        drawn = self.drawn.ravel().tolist()
-        frame = estimates_frame(estimate, self.categories, drawn, level, self)
-        return frame.rename({"count": "drawn"})
+        noisy_counts = self.noisy_counts.ravel().tolist()
+        frame = estimates_frame(estimate, self.categories, noisy_counts, level, self)
+        return frame.rename({"count": "noisy_count"})
 
     def plot(
         self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None

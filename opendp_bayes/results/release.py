@@ -110,7 +110,7 @@ class Release(Estimated, ReleasedData):
 
     Attributes
     ----------
-    drawn
+    noisy_counts
         What the mechanism drew, an integer for each category; those of added noise may be negative
         and need not sum to the number of records. `counts` is made of it.
     categories
@@ -233,7 +233,7 @@ class Release(Estimated, ReleasedData):
         shares = self.size is not None or self.learned_prior
         axes_left = [self.axes.index(axis) for axis in axes]
         template = Release(
-            self.drawn,
+            self.noisy_counts,
             categories,
             self.prior,
             self.mechanism,
@@ -249,7 +249,7 @@ class Release(Estimated, ReleasedData):
         releases = (
             replace(
                 template,
-                drawn=tuple(self.drawn[cell] for cell in cells),
+                noisy_counts=tuple(self.noisy_counts[cell] for cell in cells),
                 prior=tuple(self.prior[cell] for cell in cells),
                 inside=tuple(cells) if shares else (),
             )
@@ -404,8 +404,8 @@ class Release(Estimated, ReleasedData):
         each other: a `Release`, or of groups a mapping from each to its `Release`.
 
         A mechanism from a plugin must have been named to `load_mechanism` before: a document does
-        not choose what code is loaded. Version 1 is refused, which does not hold what was drawn. A
-        file is as good as who gives it: no loss is compared with the mechanism.
+        not choose what code is loaded. Versions 1 and 2, of before 1.0.0, are refused. A file
+        is as good as who gives it: no loss is compared with the mechanism.
 
         Raises
         ------
@@ -441,7 +441,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
     groups : tuple[Key, ...]
         The groups, in their order; None is that of the nulls. Tuples where several columns make
         them.
-    drawn : tuple[tuple[int, ...], ...]
+    noisy_counts : tuple[tuple[int, ...], ...]
         What the mechanism drew for each group, one integer for each category; `counts` is made of
         it.
     categories, prior : tuple[str or int or bool or tuple, ...], tuple[float, ...]
@@ -468,7 +468,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
     _WHOSE = "All groups together: "
     learned_prior: ClassVar[bool] = False
     groups: tuple[Key, ...]
-    drawn: tuple[tuple[int, ...], ...]
+    noisy_counts: tuple[tuple[int, ...], ...]
     categories: tuple[Label, ...]
     prior: tuple[float, ...]
     mechanism: Mechanism
@@ -495,7 +495,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         """The released counts of each group, one for each category."""
         if self.whole is not None:
             return tuple(release.counts for release in self.values())
-        counts = projected(self.mechanism, np.array(self.drawn, dtype=np.int64), None)
+        counts = projected(self.mechanism, np.array(self.noisy_counts, dtype=np.int64), None)
         return tuple(map(tuple, counts.tolist()))
 
     def __getitem__(self, key: Key) -> Release:
@@ -516,7 +516,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
             return None
         cells = [f"{group!r}: {label!r}" for group in self.groups for label in self.categories]
         return Release(
-            drawn=(*chain(*self.drawn), self.rest),
+            noisy_counts=(*chain(*self.noisy_counts), self.rest),
             categories=(*cells, "in no group"),
             prior=(*self.prior * len(self.groups), 1.0),
             mechanism=self.mechanism,
@@ -537,27 +537,11 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
                 nulls=self.nulls,
                 unknown=self.unknown,
             )
-            for number, (noisy_counts, size) in enumerate(zip(self.drawn, sizes, strict=True))
+            for number, (noisy_counts, size) in enumerate(
+                zip(self.noisy_counts, sizes, strict=True)
+            )
         )
         return ByLabel(zip(self.groups, releases, strict=True), ("group", "groups"))
-
-    def by(self, *columns: str) -> Mapping[Key, Release]:
-        """The releases of the groups: this mapping, for the columns that make them, in their order.
-
-        Raises
-        ------
-        ValueError
-            For other columns.
-        """
-        if columns != self.grouped_by:
-            columns_of_groups = (
-                ", ".join(map(repr, self.grouped_by)) or "columns that its document does not name"
-            )
-            raise ValueError(
-                f"columns={columns!r}: the groups of this release are made by {columns_of_groups};"
-                " ask for the joint table to have other groups."
-            )
-        return self
 
     def with_sizes(self, sizes: Mapping[Key, int]) -> "GroupedRelease":
         """Copy the release with the number of records of every group stated, where these are public
@@ -761,9 +745,9 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back."""
         rest_of_size = () if self.rest is None else (self.rest,)
-        noisy_counts = (*chain(*self.drawn), *rest_of_size)
+        noisy_counts = (*chain(*self.noisy_counts), *rest_of_size)
         return ReleaseDocument.of(
-            self, by=self.grouped_by, drawn=noisy_counts, sizes=self.sizes or ()
+            self, by=self.grouped_by, noisy_counts=noisy_counts, sizes=self.sizes or ()
         )
 
     def __repr__(self) -> str:

@@ -4,7 +4,6 @@ otherwise of all variables together.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -46,7 +45,9 @@ def combine_tables(
     ----------
     tables : mapping of str to Release
         The tables by name. A table of one column is of the variable of that column, or of its name
-        where the release does not say its `columns`. Their losses add up (`docs/budgets.md`).
+        where the release does not say its `columns`; where categories are merged, tables of the
+        same labels are of one column then, and refused where they differ by more than their noise
+        explains. Their losses add up (`docs/budgets.md`).
     draws_may_agree : bool
         A release that is given twice would count twice, so that identical draws of one mechanism
         are refused. With True they are two draws that happen to agree.
@@ -64,48 +65,12 @@ def combine_tables(
         For releases that do not fit each other, for one that is given twice, and where the
         posterior is out of reach (`docs/limits.md`).
     """
-    agree = as_flag(draws_may_agree, "draws_may_agree")
-    return posterior_of_tables(tables, draws_may_agree=agree)
-
-
-def posterior_of_tables(
-    tables: Mapping[str, ReleasedData],
-    columns: Mapping[str, Columns] | None = None,
-    *,
-    draws_may_agree: bool = False,
-) -> LevelsPosterior | SurveyPosterior:
-    """The posterior given releases of tables of the same records.
-
-    Where merged categories, or cells of a joint table that leaves some out, are sums of those of
-    others, and of any two tables one is finer: a `LevelsPosterior`, exact. Otherwise a
-    `SurveyPosterior`, by chains.
-
-    Parameters
-    ----------
-    tables : Mapping[str, Release]
-        Releases by name.
-    columns : Mapping[str, Columns], optional
-        That each one counts, where releases written before do not say so. Without them it is the
-        axes of a joint table, and of a release of one column its name. Where categories are merged,
-        tables of the same labels are of one column then, and refused where they differ by more than
-        their noise explains.
-    draws_may_agree : bool, default False
-        Whether two identical releases of one table are two draws.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For releases that do not fit each other.
-    """
+    draws_may_agree = as_flag(draws_may_agree, "draws_may_agree")
     if not isinstance(tables, Mapping) or any(
         not isinstance(release, ReleasedData) or type(table) is not str
         for table, release in tables.items()
     ):
         return survey_posterior(tables, draws_may_agree=draws_may_agree)  # refuses them
-    if columns is not None:
-        tables = {
-            table: replace(release, columns=columns[table]) for table, release in tables.items()
-        }
     parts = nested_parts(tables, likely_columns(tables))
     if parts is not None:
         check_tables(list(tables.items()), draws_may_agree)
@@ -116,7 +81,7 @@ def posterior_of_tables(
 
 
 def check_joint(tables: Mapping[str, ReleasedData]) -> None:
-    """Raise `ValueError` where `posterior_of_tables` refuses tables before it computes anything:
+    """Raise `ValueError` where `combine_tables` refuses tables before it computes anything:
     whatever was drawn, where their labels or mechanisms do not fit each other or they tie too many
     variables together.
     """

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -20,7 +20,7 @@ from opendp_bayes.release_format.labels import position_of
 from opendp_bayes.results.figures import panel_of
 from opendp_bayes.results.reader import result_from_json
 from opendp_bayes.results.release import GroupedRelease, Release
-from opendp_bayes.surveys.joint_posterior import posterior_of_tables
+from opendp_bayes.surveys.joint_posterior import combine_tables
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.surveys.pictures import plot_panels
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
@@ -31,15 +31,12 @@ if TYPE_CHECKING:
 
 #: What one question releases, a `Result`.
 SurveyResult = Release | GroupedRelease | Any
-NAME: Final = "opendp-bayes survey"
-VERSION: Final = 1
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
     format: Literal["opendp-bayes survey"]
-    version: Literal[1]
+    version: Literal[2]
     releases: dict[str, msgspec.Raw]
-    columns: dict[str, list[str]] = {}
 
 
 @dataclass(frozen=True)
@@ -53,14 +50,10 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         Of the questions, in the order in which they were asked.
     releases : tuple[SurveyResult, ...]
         One for each; each states its own loss, `loss` that of all together.
-    columns : tuple[tuple[str, ...], ...]
-        Of the table that each question counts, where they are known; empty otherwise, when the
-        releases say so themselves, or else one column has the name of its question.
     """
 
     names: tuple[str, ...]
     releases: tuple[SurveyResult, ...]
-    columns: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         names = self.names if isinstance(self.names, tuple) else ()
@@ -68,11 +61,6 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
             raise ValueError(
                 f"names={told(self.names)}: must be different, at least one, and as many as"
                 f" releases, {len(self.releases)}."
-            )
-        if len(self.columns) not in (0, len(self.names)):
-            raise ValueError(
-                f"columns={told(self.columns)}: must be left out, or be those of each of"
-                f" {len(self.names)} questions."
             )
         measures = {release.guarantee.measure for release in self.releases}
         if len(measures) > 1:
@@ -127,11 +115,8 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
                 " ob.combine_tables({...})."
             )
         with waiting("Computing the posterior of all tables"):
-            return posterior_of_tables(
-                tables,
-                dict(zip(self.names, self.columns, strict=True)) if self.columns else None,
-                draws_may_agree=True,  # questions of a survey are draws of their own
-            )
+            # Questions of a survey are draws of their own.
+            return combine_tables(tables, draws_may_agree=True)
 
     def __getitem__(self, question: str) -> Any:
         return self.releases[position_of(question, self.names, ("question", "questions"))]
@@ -236,8 +221,7 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         releases = {
             question: msgspec.Raw(release.to_json().encode()) for question, release in self.items()
         }
-        columns = dict(zip(self.names, map(list, self.columns), strict=False))
-        return msgspec.json.encode(_Document(NAME, VERSION, releases, columns)).decode()
+        return msgspec.json.encode(_Document("opendp-bayes survey", 2, releases)).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Survey":
@@ -248,20 +232,14 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         ValueError
             That says which release and field is wrong, and how.
         """
-        document = decoded(_Document, text, NAME, VERSION)
+        document = decoded(_Document, text)
         releases = []
         for question, release in document.releases.items():
             try:
                 releases.append(result_from_json(bytes(release)))
             except ValueError as error:
                 raise ValueError(f"releases[{question!r}]: {error}") from None
-        if document.columns and list(document.columns) != list(document.releases):
-            raise ValueError(
-                "columns: must be those of each question,"
-                f" {', '.join(map(repr, document.releases))}."
-            )
-        columns = tuple(map(tuple, document.columns.values()))
-        return cls(tuple(document.releases), tuple(releases), columns)
+        return cls(tuple(document.releases), tuple(releases))
 
     def __repr__(self) -> str:
         texts = (f"{question!r}: {release!r}" for question, release in self.items())

@@ -226,8 +226,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
             bound.restating(budget, once)(released)
             for (bound, budget), released in zip(self._shared().values(), draws, strict=True)
         ]
-        columns = tuple(bound.columns for bound in self._bound.values())
-        return Survey(tuple(self._bound), tuple(releases), columns)
+        return Survey(tuple(self._bound), tuple(releases))
 
     @property
     def share(self) -> dict[str, float]:

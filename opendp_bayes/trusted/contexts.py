@@ -168,7 +168,6 @@ def context(
     ledger: Ledger | None = None,
     labels: bool | str | PathLike[str] = False,
     sheet: str | None = None,
-    glob: bool = False,
 ) -> CheckedContext:
     """An OpenDP Context, as `dp.Context.compositor` makes it, with every argument checked first.
 
@@ -210,9 +209,6 @@ def context(
         that was made from the data is the data.
     sheet : str, optional
         Of a workbook, the name of the sheet; it may be left out where there is one.
-    glob : bool, default False
-        Whether a path stands for all files of Parquet that match it, as in "data/*.parquet". The
-        path of a folder stands for all that are in it. No column is made of their paths.
 
     Raises
     ------
@@ -246,7 +242,7 @@ def context(
     CheckedContext.checked(arguments, ledger)  # before the frame is looked at
     if margins is not None and not _is_sequence_of(Margin, margins):
         raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
-    source = _frame(data, labels, sheet, glob)
+    source = _frame(data, labels, sheet)
     frame, domains, left_out = source.frame, {}, dict(source.left_out)
     schema = frame.collect_schema()
     for column, dtype in schema.items():
@@ -272,20 +268,19 @@ def context(
     )
 
 
-def _frame(data: Any, labels: Any, sheet: Any, glob: Any) -> Scanned:
+def _frame(data: Any, labels: Any, sheet: Any) -> Scanned:
     """The frame, or that of a file."""
-    options = {"labels": labels, "sheet": sheet, "glob": glob}
+    options = {"labels": labels, "sheet": sheet}
     if not isinstance(data, (str, PathLike)):
         _check_unused(options, dict.fromkeys(options, "is for files; leave it out for a frame."))
         return scanned(data)
     for argument, kind, constraint in (
         ("labels", bool | str | PathLike, "True, False, or the path of a catalogue of SAS"),
         ("sheet", str | None, "the name of a sheet, or None"),
-        ("glob", bool, "True or False"),
     ):
         if not isinstance(options[argument], kind):
             raise TypeError(f"{argument}={told(options[argument])}: must be {constraint}.")
-    return scanned(_read(Path(data), labels, sheet, glob))
+    return scanned(_read(Path(data), labels, sheet))
 
 
 def _check_unused(options: Mapping[str, Any], reasons: Mapping[str, str]) -> None:
@@ -295,16 +290,16 @@ def _check_unused(options: Mapping[str, Any], reasons: Mapping[str, str]) -> Non
             raise ValueError(f"{argument}={told(options[argument])}: {reason}")
 
 
-def _read(path: Path, labels: Any, sheet: Any, glob: Any) -> Any:
+def _read(path: Path, labels: Any, sheet: Any) -> Any:
     """The frame of a file: of Parquet and Arrow here, of others by the package that reads them."""
-    if glob or path.is_dir() or path.suffix.lower() in KINDS:
+    if path.is_dir() or path.suffix.lower() in KINDS:
         wrong = f"and {path.name} is a file of Parquet or Arrow; leave it out."
         reasons = {
             "labels": f"is for SPSS, Stata and SAS, {wrong}",
             "sheet": f"is for workbooks, {wrong}",
         }
         _check_unused({"labels": labels, "sheet": sheet}, reasons)
-        return scan_files(path, glob=glob)
+        return scan_files(path)
     readers = entry_points(group="opendp_bayes.files")
     if len(readers) != 1:
         names = ", ".join(sorted(reader.value for reader in readers))

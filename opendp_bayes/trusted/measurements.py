@@ -165,9 +165,7 @@ def make_measurement(
     arguments are those of `make_mechanism`.
     """
     require_features("make_mechanism")
-    space = descriptor_of(
-        input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
-    )
+    space = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial")
     space.check_metric(input_metric)
     setting = Setting.of(mechanism, space.size, space.prior)
     _check_frozen(setting.mechanism)
@@ -236,9 +234,9 @@ def _releasing(
 
     def function(concentration: Floats) -> ReleasedData:
         _check_informative(setting)
-        drawn = draw(space.counts(concentration), 1)[0]
+        noisy_counts = draw(space.counts(concentration), 1)[0]
         return ReleasedData(
-            drawn=tuple(drawn.tolist()),
+            noisy_counts=tuple(noisy_counts.tolist()),
             categories=space.labels,
             prior=space.prior,
             mechanism=deepcopy(setting.mechanism),

@@ -1,6 +1,5 @@
-"""Files of Parquet and Arrow as lazy frames: one file, a folder, or all that match a pattern."""
+"""Files of Parquet and Arrow as lazy frames: one file, or all of a folder."""
 
-from glob import glob as matching
 from pathlib import Path
 
 import polars as pl
@@ -9,9 +8,10 @@ import polars as pl
 KINDS = {".parquet": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
 
 
-def scan_files(path: Path, *, glob: bool = False) -> pl.LazyFrame:
-    """The columns of a file of Parquet or Arrow, of all files of Parquet in a folder, or of all
-    whose paths match a pattern. No row is read.
+def scan_files(path: Path) -> pl.LazyFrame:
+    """The columns of a file of Parquet or Arrow, or of all files of Parquet in a folder and below,
+    but for those whose names begin with a point or an underscore, which are those of programs. No
+    row is read.
 
     No column is made of the paths, and no part of a file is left out by what its footer says of the
     values.
@@ -21,11 +21,19 @@ def scan_files(path: Path, *, glob: bool = False) -> pl.LazyFrame:
     ValueError
         For files that cannot be read, or not together.
     """
-    if not glob and path.is_file():
+    if path.is_file():
         return _scan([path], KINDS[path.suffix.lower()], path.name)
-    if not glob and not path.is_dir():
+    if not path.is_dir():
         raise ValueError(f"data={path}: is not a file; check the path.")
-    parts = _parts_of(path, glob=glob)
+    parts = sorted(
+        file
+        for file in path.rglob("*")
+        if file.suffix.lower() == ".parquet"
+        and file.is_file()
+        and not any(name.startswith((".", "_")) for name in file.relative_to(path).parts)
+    )
+    if not parts:
+        raise ValueError(f"data={path}: is a folder, and holds no file of Parquet; check the path.")
     schemas = [list(_scan([file], "Parquet", file.name).collect_schema().items()) for file in parts]
     if any(schema != schemas[0] for schema in schemas):
         raise ValueError(
@@ -50,34 +58,3 @@ def _scan(paths: list[Path], kind: str, source: str) -> pl.LazyFrame:
             f"data={source}: cannot be read as {kind}; check that it is what its extension says."
         )
     return scan
-
-
-def _parts_of(path: Path, *, glob: bool) -> list[Path]:
-    """The files of Parquet in a folder, or those whose paths match a pattern, in order; names that
-    begin with a point or an underscore are those of programs.
-    """
-    if glob:
-        files = [Path(file) for file in matching(str(path), recursive=True)]
-    else:
-        files = [file for file in path.rglob("*") if file.suffix.lower() == ".parquet"]
-    # The names of each file, without those that were named themselves.
-    names = {
-        file: file.relative_to(path).parts if file.is_relative_to(path) else (file.name,)
-        for file in files
-    }
-    parts = [
-        file
-        for file in files
-        if file.is_file() and not any(folder.startswith((".", "_")) for folder in names[file])
-    ]
-    if any(file.suffix.lower() != ".parquet" for file in parts):
-        raise ValueError(
-            f"data={path}: glob=True is for files of Parquet alone, and others match; end it with"
-            " .parquet."
-        )
-    if not parts:
-        raise ValueError(
-            f"data={path}: {'matches' if glob else 'is a folder, and holds'} no file of Parquet;"
-            " check the path."
-        )
-    return sorted(parts)

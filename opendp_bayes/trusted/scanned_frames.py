@@ -237,8 +237,8 @@ def _advice(native: Any) -> str:
     """A sentence on how a frame is made of what is none."""
     if type(native).__module__ == "pyarrow._dataset":
         return (
-            " Give the path of its folder, or of its files with glob=True, as in"
-            " ob.context('data/*.parquet', glob=True, ...)."
+            " Give the path of its folder, or scan its files, as in"
+            " ob.context(pl.scan_parquet('data/*.parquet'), ...)."
         )
     tables = ("__arrow_c_stream__", "__arrow_c_array__", "__array__")
     if isinstance(native, (dict, list)) or any(hasattr(native, protocol) for protocol in tables):

@@ -32,16 +32,16 @@ class Rest(UnderflowIsZero):
 
     Attributes
     ----------
-    drawn : int
+    noisy_count : int
         Their noisy number, which may be negative.
     """
 
-    drawn: int
+    noisy_count: int
     _keys: "NoisyKeys"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval of their number that holds it with at least the probability `level`, whatever
-        it is; the ends belong to it. It follows from `drawn` alone, with no model.
+        it is; the ends belong to it. It follows from `noisy_count` alone, with no model.
 
         Raises
         ------
@@ -146,13 +146,13 @@ class DiscoveredRelease(Estimated, DiscoveredData):
     categories
         The labels: those that were listed, in their order, then those that were discovered, sorted
         by value.
-    drawn
+    noisy_counts
         The noisy count of each.
     listed
         The number of labels that were listed, and are shown whatever their count.
     discovery
         The law of the noise, its threshold, and the noise of the rest (`Discovery`).
-    drawn_rest
+    noisy_rest
         The noisy number of records of all hidden categories together; None where it was not bought.
     guarantee
         Neighbours, privacy loss and measure (`PrivacyGuarantee`).
@@ -171,12 +171,12 @@ class DiscoveredRelease(Estimated, DiscoveredData):
     @property
     def counts(self) -> tuple[int, ...]:
         """The noisy counts, those below 0 of listed categories made 0."""
-        return tuple(max(0, count) for count in self.drawn)
+        return tuple(max(0, count) for count in self.noisy_counts)
 
     @property
     def rest(self) -> Rest | None:
         """All hidden categories together; None where that was not bought."""
-        return None if self.drawn_rest is None else Rest(self.drawn_rest, self._keys)
+        return None if self.noisy_rest is None else Rest(self.noisy_rest, self._keys)
 
     def hidden(self, label: Value) -> Hidden:
         """A category that is not shown; `ValueError` for one that is."""
@@ -185,7 +185,7 @@ class DiscoveredRelease(Estimated, DiscoveredData):
         position = place_of(label, self.categories)
         if position is not None:
             raise ValueError(
-                f"label={told(label)}: is shown, with a count of {self.drawn[position]}; its"
+                f"label={told(label)}: is shown, with a count of {self.noisy_counts[position]}; its"
                 " interval is that of posterior."
             )
         return Hidden(label, self._keys)
@@ -227,12 +227,12 @@ class DiscoveredRelease(Estimated, DiscoveredData):
     def _keys(self) -> "NoisyKeys":
         from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
 
-        noisy_counts = np.array(self.drawn, dtype=np.int64)
+        noisy_counts = np.array(self.noisy_counts, dtype=np.int64)
         return NoisyKeys(
             self.discovery.law,
             noisy_counts[self.listed :],
             noisy_counts[: self.listed],
-            self.drawn_rest,
+            self.noisy_rest,
             self.discovery.rest,
         )
 
@@ -252,7 +252,7 @@ class DiscoveredRelease(Estimated, DiscoveredData):
         """
         level = as_level(level)
         shares = estimate_of(self.among_all or self.among_shown, level)
-        hidden = [] if self.rest is None else [max(0, self.rest.drawn)]
+        hidden = [] if self.rest is None else [max(0, self.rest.noisy_count)]
         labels = [*self.categories, *(None for _ in hidden)]
         frame = estimates_frame(shares, labels, [*self.counts, *hidden], level)
         return frame.sort(frame["category"].is_null(), -frame["mean"], maintain_order=True)
@@ -266,7 +266,7 @@ class DiscoveredRelease(Estimated, DiscoveredData):
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for each category that is shown.
 
-        Columns: `category` as text; `drawn`, its noisy count; `mean`, `std`, `lower` and `upper` of
+        Columns: `category` as text; `noisy_count`; `mean`, `std`, `lower` and `upper` of
         the true count; `share`, `share_lower` and `share_upper` of its share among those shown;
         `listed`, whether it was listed; and `level`, the probability of the equal-tailed intervals.
 
@@ -279,7 +279,7 @@ class DiscoveredRelease(Estimated, DiscoveredData):
 
         level = as_level(level)
         counts, shares = estimate_of(self.posterior, level), estimate_of(self.among_shown, level)
-        return self._drawn_frame().hstack(
+        return self._frame_of_counts().hstack(
             pl.DataFrame(
                 {
                     **counts._asdict(),
@@ -292,12 +292,14 @@ class DiscoveredRelease(Estimated, DiscoveredData):
             )
         )
 
-    def _drawn_frame(self) -> "pl.DataFrame":
+    def _frame_of_counts(self) -> "pl.DataFrame":
         """The first columns of `to_frame`, which need no posterior."""
         import polars as pl
 
-        types = {"category": pl.String, "drawn": pl.Int64}
-        return pl.DataFrame([list(map(str, self.categories)), list(self.drawn)], schema=types)
+        types = {"category": pl.String, "noisy_count": pl.Int64}
+        return pl.DataFrame(
+            [list(map(str, self.categories)), list(self.noisy_counts)], schema=types
+        )
 
     def _shown(self, level: float, wait: bool) -> tuple["pl.DataFrame", list[str]]:
         """A row for every category that is shown, and sentences on the rest."""
@@ -307,7 +309,7 @@ class DiscoveredRelease(Estimated, DiscoveredData):
             f" {law.threshold}: with {law.least_shown(0.5)} {unit} in half of all releases, with"
             f" {law.least_shown(0.95)} in 95 of 100."
         ]
-        frame = self._drawn_frame()
+        frame = self._frame_of_counts()
         if self.k and (wait or self.has_posterior):
             frame = self.to_frame(level)
             notes.append(f"Mean and interval are of the true number of {unit}.")
@@ -360,9 +362,9 @@ class DiscoveredRelease(Estimated, DiscoveredData):
         return cls(**DiscoveredDocument.read(text).values())
 
     def __repr__(self) -> str:
-        pairs = zip(self.categories, self.drawn, strict=True)
+        pairs = zip(self.categories, self.noisy_counts, strict=True)
         counts = shortly((f"{label!r}: {count}" for label, count in pairs), self.k)
-        hidden = "" if self.drawn_rest is None else f", rest={self.drawn_rest}"
+        hidden = "" if self.noisy_rest is None else f", rest={self.noisy_rest}"
         law = self.discovery.law
         return f"DiscoveredRelease({{{counts}}}{hidden}, law={law}, {self.guarantee})"
 
@@ -374,6 +376,6 @@ def _hidden_of(rest: Rest | None, unit: str, level: float) -> str:
     low, high = rest.interval(level)
     once = ", each once for every category," if unit == "people" else ""
     return (
-        f"Everything else together: {rest.drawn} {unit}{once} with noise, {100 * level:.6g} %"
+        f"Everything else together: {rest.noisy_count} {unit}{once} with noise, {100 * level:.6g} %"
         f" interval {low:.0f} to {high:.0f}."
     )

@@ -19,13 +19,13 @@ class DiscoveredData(Guaranteed):
     categories : tuple[str or int or bool, ...]
         The labels: those that were listed, in their order, then those that were discovered, sorted
         by value.
-    drawn : tuple[int, ...]
+    noisy_counts : tuple[int, ...]
         The noisy count of each; of a discovered one it is at least the threshold.
     listed : int
         The number of labels that were listed, and are shown whatever their count.
     discovery : Discovery
         The law of the noise, its threshold, and the noise of the rest (`Discovery`).
-    drawn_rest : int or None
+    noisy_rest : int or None
         The noisy number of records of all hidden categories together; None where it was not bought.
     guarantee
         Neighbours, privacy loss and measure (`PrivacyGuarantee`).
@@ -35,10 +35,10 @@ class DiscoveredData(Guaranteed):
 
     column: str
     categories: tuple[Value, ...]
-    drawn: tuple[int, ...]
+    noisy_counts: tuple[int, ...]
     listed: int
     discovery: Discovery
-    drawn_rest: int | None
+    noisy_rest: int | None
     guarantee: PrivacyGuarantee
     people: bool = False
 

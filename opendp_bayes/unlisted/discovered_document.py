@@ -3,7 +3,7 @@ data, as a noisy count does.
 """
 
 from dataclasses import fields
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -68,10 +68,8 @@ class NoiseDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DiscoveredDocument(Document, frozen=True, kw_only=True):
     """A private release of counts of categories that nobody listed."""
 
-    NAME: ClassVar[str] = "opendp-bayes discovery"
-    VERSION: ClassVar[int] = 1
     format: Annotated[Literal["opendp-bayes discovery"], Meta(description="What the document is.")]
-    version: Annotated[Literal[1], Meta(description="Of the format.")]
+    version: Annotated[Literal[2], Meta(description="Of the format.")]
     labels: Annotated[
         Literal["drawn"],
         Meta(
@@ -83,7 +81,7 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
         list[Value],
         Meta(description="The labels that are shown.", extra_json_schema={"uniqueItems": True}),
     ]
-    drawn: Annotated[list[Draw], Meta(description="The noisy count of each.")]
+    noisy_counts: Annotated[list[Draw], Meta(description="The noisy count of each.")]
     listed: Annotated[int, Meta(description="How many of the categories were listed.", ge=0)] = 0
     people: Annotated[bool, Meta(description="Whether people were counted, and not records.")] = (
         False
@@ -99,7 +97,7 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
         """The JSON of a release."""
         law, noise = result.discovery.law, result.discovery.rest
         kinds: Any = {kind: noise_name for noise_name, kind in _NOISES.items()}
-        fields |= {"labels": "drawn", "law": LawDocument.of(law), "rest": result.drawn_rest}
+        fields |= {"labels": "drawn", "law": LawDocument.of(law), "rest": result.noisy_rest}
         if noise is not None:
             fields["rest_noise"] = NoiseDocument(kinds[type(noise)], noise.scale)
         return super().of(result, **fields)
@@ -108,7 +106,7 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
         """The fields whose values must fit others, whether each does, and what it must be."""
         discovered, k = self.categories[self.listed :], len(self.categories)
         kinds = {type(label) for label in self.categories}
-        least = min(self.drawn[self.listed :], default=self.law.threshold)
+        least = min(self.noisy_counts[self.listed :], default=self.law.threshold)
         with_delta = [measure for measure in MEASURES if "Approximate" in measure]
         return [
             (
@@ -117,8 +115,8 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
                 "must be all different, and of one type.",
             ),
             (
-                "drawn",
-                len(self.drawn) == k >= self.listed,
+                "noisy_counts",
+                len(self.noisy_counts) == k >= self.listed,
                 f"must be {k} integers, of which listed={self.listed!r} are of listed categories.",
             ),
             (
@@ -127,7 +125,7 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
                 "those that were discovered must be sorted.",
             ),
             (
-                "drawn",
+                "noisy_counts",
                 least >= self.law.threshold,
                 f"must be at least the threshold, {self.law.threshold}, of every category that was"
                 " discovered.",
@@ -150,8 +148,8 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
         named = ("column", "listed", "people")
         return {field: getattr(self, field) for field in named} | {
             "categories": tuple(self.categories),
-            "drawn": tuple(self.drawn),
+            "noisy_counts": tuple(self.noisy_counts),
             "discovery": Discovery(self.law.value(), noise),
-            "drawn_rest": self.rest,
+            "noisy_rest": self.rest,
             "guarantee": self.guarantee(None),
         }

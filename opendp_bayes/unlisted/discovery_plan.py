@@ -3,10 +3,8 @@ much noise, before any data are read.
 """
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from opendp_bayes.accounting.calibration import planned_distance
 from opendp_bayes.display.sheet import Sheet, Shown
@@ -99,12 +97,6 @@ class DiscoveryPlan(Shown):
         counts = dict.fromkeys(("threshold", *_SHARES), pl.Int64)
         types = {"law": pl.String, **counts, **numbers, "refused": pl.String}
         return pl.DataFrame(list(map(_record, self.rows)), schema=types)
-
-    def to_json(self) -> str:
-        """The plan as a JSON object; null stands for infinity, and for what there is not."""
-        stated = {field.name: getattr(self, field.name) for field in fields(self)}
-        rows = list(map(_record, self.rows))
-        return msgspec.json.encode({**stated, "rows": rows, "recommended": rows[0]["law"]}).decode()
 
     def sheet(self) -> Sheet:
         """Sheet of the plan: which counts each law shows, its noise and loss."""

@@ -57,11 +57,6 @@ class Discovering(Bound[DiscoveredRelease]):
     rest: float
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The name of the column."""
-        return (self.space.column,)
-
-    @property
     def number_listed(self) -> int:
         """The number of values that are listed."""
         return len(self.space.listed)

@@ -135,7 +135,7 @@ def test_a_grouped_release_has_a_row_for_every_group_and_category() -> None:
 
 def test_posteriors_of_groups_that_take_long_together_are_not_waited_for() -> None:
     of = {"categories": tuple(range(20)), "prior": (1.0,) * 20}
-    many = changed(GROUPED, groups=tuple(range(200)), drawn=((50,) * 20,) * 200, **of)
+    many = changed(GROUPED, groups=tuple(range(200)), noisy_counts=((50,) * 20,) * 200, **of)
     page = Page(many._repr_html_())
     assert page.rows[0] == ["Group", "Category", "Released count"]
     assert "takes long, and is not waited for here: print its sheet" in page.paragraph
@@ -148,10 +148,10 @@ def test_a_plan_has_a_row_for_every_mechanism_that_can_be_used() -> None:
     found = plan(mechanisms=mechanisms, proportions=[0.3, 0.7], **of)
     page = Page(found._repr_html_())
     errors = [f"Error, {name}" for name in found.proportions]
-    heading = ["Mechanism, best first", "Scale", "ε", "ρ (zCDP)"]
+    heading = ["Mechanism, best first", "Scale", "ε", "ρ"]
     assert page.rows[0] == [*heading, *errors, "Width, balanced"]
     ((name, scale, epsilon, _, *errors, width),) = page.rows[1:]
-    assert (name, scale, epsilon) == ("LaplaceParameters(discrete, private)", "1", "1")
+    assert (name, scale, epsilon) == ("LaplaceParameters (discrete, private)", "1", "1")
     assert errors == [
         f"{error.hellinger:.4f}{'*' * (error.method == 'simulated')}"
         for error in found.rows[0].errors.values()

@@ -48,5 +48,5 @@ def test_says_where_intervals_are_about_those_of_the_prior(groups):
     assert f"The intervals {said}" in str(hidden["north"].sheet())
     for narrow in (groups.sheet(), groups["north"].sheet()):
         assert said not in str(narrow)
-    one = replace(hidden, drawn=((5, 1), (200000, 400000)))
+    one = replace(hidden, noisy_counts=((5, 1), (200000, 400000)))
     assert f"The intervals of 1 of the 2 groups {said}" in str(one.sheet())

@@ -75,10 +75,10 @@ def test_a_survey_and_pooled_groups_say_so(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("opendp_bayes.results.pooled_release.waiting", noted)
     monkeypatch.setattr("opendp_bayes.surveys.survey.waiting", noted)
     monkeypatch.setattr(PooledGroups, "draws", reached)
-    monkeypatch.setattr("opendp_bayes.surveys.survey.posterior_of_tables", lambda *of, **named: 0)
+    monkeypatch.setattr("opendp_bayes.surveys.survey.combine_tables", lambda *of, **named: 0)
     assert ob.Survey(("vote",), (PAIR,)).posterior == 0
     cells = {"categories": (("a", 1), ("a", 2), ("b", 1), ("b", 2)), "axes": ("x", "y")}
-    table = changed(PAIR, drawn=(1,) * 4, prior=(1.0,) * 4, **cells)
+    table = changed(PAIR, noisy_counts=(1,) * 4, prior=(1.0,) * 4, **cells)
     with pytest.raises(InterruptedError):
         table.pooled("x")
     assert said == ["Computing the posterior of all tables", "Estimating the groups together"]

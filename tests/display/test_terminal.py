@@ -58,7 +58,7 @@ def test_a_report_fits_and_its_title_is_not_markup(width: int) -> None:
 def test_seven_long_labels_fit_a_terminal() -> None:
     label = "Independent-Independent"
     release = changed(
-        RELEASE, drawn=(1,) * 7, categories=(*"abcdef", label), prior=(1.0,) * 7, size=7
+        RELEASE, noisy_counts=(1,) * 7, categories=(*"abcdef", label), prior=(1.0,) * 7, size=7
     )
     assert label in rendered(release.sheet(), 80)
 
@@ -66,7 +66,7 @@ def test_seven_long_labels_fit_a_terminal() -> None:
 def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
     label = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
     release = changed(
-        RELEASE, drawn=(191_000, 40_000, 95_000), categories=(label, "b", "c"), size=326_000
+        RELEASE, noisy_counts=(191_000, 40_000, 95_000), categories=(label, "b", "c"), size=326_000
     )
     shown = rendered(release.sheet(), 80)
     assert "…" not in shown
@@ -78,7 +78,7 @@ def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
 
 @pytest.mark.parametrize("width", [20, 40, 60])
 def test_no_digit_is_left_out_on_a_narrow_terminal(width: int) -> None:
-    release = changed(RELEASE, drawn=(191_000, 40_000, 95_000), size=326_000)
+    release = changed(RELEASE, noisy_counts=(191_000, 40_000, 95_000), size=326_000)
     rows = [cells(line) for line in rendered(release.sheet(), width).splitlines()]
     wide = [cells(line) for line in rendered(release.sheet(), 200).splitlines()]
     numbers = [row[1:] for row in wide if row and row[0] in ("[red]yes", "no", "3")]
@@ -99,7 +99,7 @@ def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
 def test_without_a_noise_aware_posterior_a_report_says_why() -> None:
     shown = rendered(changed(RELEASE, mechanism=HellingerExponential(0.5), size=None).sheet(), 200)
     low, high = stats.beta(8, 4.5).interval(0.95)
-    assert "There is no noise-aware posterior of this release: drawn=" in shown
+    assert "There is no noise-aware posterior of this release: noisy_counts=" in shown
     assert cells(next(line for line in shown.splitlines() if "yes" in line)) == [
         "[red]yes",
         "7",

@@ -51,7 +51,7 @@ OF_SMOOTH = (
 )
 PROFILE = ob.privacy_profile(EHD, **PAIR)
 OF_COUNTS = {"counts": (5, 5), "prior": TWO}
-OTHER_COUNTS = {"counts": (1, 9), "prior": (0.1, 0.1), "distance": "angle"}
+OTHER_COUNTS = {"counts": (1, 9), "prior": (0.1, 0.1)}
 PURE = vary("delta", 0.1, IS_PURE)
 OF_RARER = (vary("size", 2, LARGER), vary("prior", (0.1, 0.1), LARGER), PURE)
 OF_NOISE = (vary("size", 20, NOISE_ONLY), vary("prior", THREE, NOISE_ONLY), PURE)
@@ -171,7 +171,7 @@ LOSSES = [
         smaller={"scale": 5.0, "gamma": 0.1},
     ),
     *rows(MECHANISMS.local_sensitivity, OF_COUNTS, float, larger=OTHER_COUNTS),
-    *rows(MECHANISMS.global_sensitivity, PAIR, float, larger={**RARER, "distance": "angle"}),
+    *rows(MECHANISMS.global_sensitivity, PAIR, float, larger={**RARER}),
     *rows(
         *(MECHANISMS.smooth_sensitivity, {**OF_COUNTS, "gamma": 0.1}, float),
         vary("beta", 0.2, SMALLER, gamma=None, beta=0.1),

@@ -3,7 +3,7 @@
 import opendp_bayes as ob
 import opendp_bayes_research as research
 from opendp_bayes_research import papers
-from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
+from tests.helpers.argument_rows import DIFFERENT, SMALLER, rows, vary
 from tests.helpers.argument_rows_of_losses import scale
 
 TWO = (1.0, 1.0)
@@ -34,17 +34,7 @@ PAPERS = [
         research.error_law,
         {"mechanism": ob.LaplaceParameters(1.0), "counts": (5, 5), "prior": TWO},
         *(lambda law: law.mean(), vary("error", "kl", DIFFERENT)),
-        vary("error", "total_variation", REFUSED, counts=(5, 5, 5), prior=1.0),
-        different={"error": "total_variation"},
         larger={"mechanism": ob.LaplaceParameters(2.0)},
         smaller={"counts": (50, 50), "prior": (9.0, 9.0)},
-    ),
-    *rows(
-        ob.mechanisms.sensitivity_curves,
-        {"size": 10, "prior": TWO, "gamma": 1.0},
-        lambda curves: curves.smooth[5],
-        vary("beta", 0.01, LARGER, gamma=None, beta=1.0),
-        larger={"gamma": 0.01},
-        smaller={"size": 100, "prior": (9.0, 9.0)},
     ),
 ]

@@ -39,16 +39,6 @@ AXES = Figure().subplots()
 FOLDER = TemporaryDirectory()
 
 
-def of_sets(method: Any) -> Any:
-    """The method with its sets as one argument."""
-
-    def function(self: Any, sets: Any, **given: Any) -> Any:
-        return method(self, *sets, **given)
-
-    function.__qualname__ = method.__qualname__
-    return function
-
-
 def into_empty_folder(method: Any) -> Any:
     """The method after what an earlier call wrote has gone."""
 
@@ -112,7 +102,7 @@ SURVEYS = [
         *(ob.combine_tables, {"tables": NESTED, "draws_may_agree": True}),
         lambda posterior: posterior["coarse"].mean()[0],
         refused={"draws_may_agree": 3},
-        smaller={"tables": {**NESTED, "coarse": replace(NESTED["coarse"], drawn=(3, 22))}},
+        smaller={"tables": {**NESTED, "coarse": replace(NESTED["coarse"], noisy_counts=(3, 22))}},
     ),
     *(
         row
@@ -123,13 +113,6 @@ SURVEYS = [
             (kind.conditional, {**base, "y": "a"}, {"refused": OF_Y}),
         )
         for row in rows(of_variables(method), of, first_mean, **then)
-    ),
-    *rows(
-        of_sets(SurveyPosterior.agreeing_means),
-        {"self": SURVEY, "sets": [("x",)], "decimals": 2},
-        lambda found: float(found[0][0]),
-        different={"decimals": 5},
-        larger={"sets": [("y",)]},
     ),
     *rows(
         *(SurveyPosterior.sample, {"self": SURVEY, "size": 5, "random_state": 0}),
@@ -154,7 +137,6 @@ SURVEYS = [
         lambda found: found["width"].sum(),
         larger={"level": 0.9},
     ),
-    *rows(SurveyPosterior.plot, {"self": SURVEY}, lambda ax: ax is AXES, different={"ax": AXES}),
     *of_methods(
         SURVEY.marginal("y"),
         {

@@ -53,7 +53,7 @@ CELLS = {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_l
 
 def probability(release, counts):
     """Of what was drawn, given the counts; of K-norm and Gaussian noise up to a constant."""
-    mechanism, moves = release.mechanism, np.subtract(release.drawn, counts).tolist()
+    mechanism, moves = release.mechanism, np.subtract(release.noisy_counts, counts).tolist()
     if isinstance(mechanism, LaplaceParameters):
         noised = moves[:-1] if mechanism.total in ("remainder", "truncated") else moves
         return math.prod(cell(mechanism.noise, move, mechanism.scale) for move in noised)
@@ -61,7 +61,7 @@ def probability(release, counts):
         return math.exp(-sum((move / mechanism.scale) ** 2 for move in moves) / 2)
     if isinstance(mechanism, KNormParameters):
         return math.exp(-sum(map(abs, moves)) / (2 * mechanism.scale))
-    return law(mechanism, counts, release.prior).get(release.drawn, 0.0)
+    return law(mechanism, counts, release.prior).get(release.noisy_counts, 0.0)
 
 
 @lru_cache(maxsize=10_000)

@@ -10,7 +10,7 @@ from tests.helpers import oracles
 
 def data_sets(released):
     """Counts of all cells and the rest, `(c, k)`, and their posterior probabilities."""
-    drawn = np.array([*(number for row in released.drawn for number in row), released.rest])
+    drawn = np.array([*(number for row in released.noisy_counts for number in row), released.rest])
     sets = np.array(oracles.data_sets(released.size, drawn.size))
     prior = np.ones(drawn.size)
     mechanism, scale = released.mechanism, released.mechanism.scale

@@ -14,11 +14,13 @@ VALUES = np.linspace(0.02, 0.98, 9)
 
 def log_probability(release, counts):
     """Of what was drawn, up to a constant, by the formula of its noise."""
-    mechanism, move = release.mechanism, np.subtract(release.drawn, counts)
+    mechanism, move = release.mechanism, np.subtract(release.noisy_counts, counts)
     if isinstance(mechanism, KNormParameters):
         return -np.abs(move).sum() / 2 / mechanism.scale
     if not isinstance(mechanism, LaplaceParameters):
-        probability = law(mechanism, tuple(map(int, counts)), release.prior).get(release.drawn, 0)
+        probability = law(mechanism, tuple(map(int, counts)), release.prior).get(
+            release.noisy_counts, 0
+        )
         return np.log(probability) if probability else -np.inf
     move = move[:-1] if mechanism.total == "remainder" else move
     if mechanism.noise == "floored":

@@ -20,7 +20,7 @@ def table(releases, category, counts):
     """Logarithms of `Γ(α + x + y) f(r - x) / x! g(s - y) / y!`, for counts x and y."""
     alpha = releases[0].prior[category]
     logs = [
-        log_noise(one.mechanism, one.drawn[category] - own) - special.gammaln(own + 1.0)
+        log_noise(one.mechanism, one.noisy_counts[category] - own) - special.gammaln(own + 1.0)
         for one, own in zip(releases, counts, strict=True)
     ]
     sums = counts[0][:, None] + counts[1]

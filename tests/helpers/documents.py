@@ -1,7 +1,6 @@
 """A document of every kind; `python -m tests.helpers.documents` writes those of a new version."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import singledispatch
 from pathlib import Path
@@ -11,7 +10,6 @@ import msgspec
 import numpy as np
 
 import opendp_bayes as ob
-import opendp_bayes_research as research
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.release_format.kind_of_text import format_of
@@ -87,7 +85,6 @@ rest = 0.2
 """
 QUESTION = {
     "title": "Ages",
-    "glob": False,
     "joint": True,
     "privacy": {"rho": 0.5, "size": 60},
     "columns": {"age": {"categories": [1, 2, 3, 4]}},
@@ -95,7 +92,6 @@ QUESTION = {
 }
 OWNER = """
 path = "votes.sav"
-glob = false
 separator = ";"
 encoding = "latin-1"
 trim = true
@@ -157,8 +153,8 @@ def discovery(
 ) -> ob.DiscoveredRelease:
     """A release of towns that nobody listed."""
     given: dict[str, Any] = {"column": "town", "categories": ("none", "Avon", "Bath", "York")}
-    given |= {"drawn": (-2, 95, 310, 140), "listed": 1}
-    given |= {"discovery": Discovery(law), "drawn_rest": None}
+    given |= {"noisy_counts": (-2, 95, 310, 140), "listed": 1}
+    given |= {"discovery": Discovery(law), "noisy_rest": None}
     measure = changed.pop("measure", BOTH)
     given["guarantee"] = ob.PrivacyGuarantee(None, 1, loss, measure, bool(kept), kept)
     return ob.DiscoveredRelease(**given | changed)
@@ -183,7 +179,7 @@ def objects() -> dict[str, Any]:
         OptimalThreshold(1.0, 1e-8, 0.7999),
         ob.PrivacyLoss(1.0, inf, inf, 1e-8),
         discovery=Discovery(OptimalThreshold(1.0, 1e-8, 0.7999), DiscreteLaplace(5.0)),
-        drawn_rest=77,
+        noisy_rest=77,
     )
     gaussian = GaussianThreshold(4.0, 60)
     fine = [
@@ -235,15 +231,12 @@ def objects() -> dict[str, Any]:
             ob.PrivacyLoss(inf, 2.0, inf, 1e-6),
             measure="Approximate(ZeroConcentratedDivergence)",
             discovery=Discovery(gaussian, DiscreteGaussian(9.0)),
-            drawn_rest=15,
+            noisy_rest=15,
         ),
-        "survey": ob.Survey(("votes", "by region"), (column, groups), (("vote",), ("vote",))),
+        "survey": ob.Survey(("votes", "by region"), (column, groups)),
         "levels": ob.Survey(("coarse", "fine"), tuple(fine)),
         "report": Report(asked, of_report, {"OpenDP": "0.16.0"}),
         "sample": release(SamplingHistogram(rate=0.5), 12, (2, 4)),
-        "plan": ob.plan(size=20, prior=[1.0, 1.0], epsilon=1.0, mechanisms=[PRIVATE, knorm]),
-        "discovery_plan": ob.plan_discovery(epsilon=1.0, delta=1e-7, rest=0.2),
-        "audit": research.audit(knorm, size=5, prior=[1.0, 1.0], draws=2000),
     }
 
 
@@ -264,14 +257,13 @@ _BY_FORMAT = {
 
 
 def read(path: Path) -> Any:
-    """What a file holds, by its reader; of JSON that nothing reads, its shape."""
+    """What a file holds, by its reader."""
     text = path.read_text(encoding="utf-8")
     if path.name.startswith("owner"):
         return read_owner_file(text)
     if path.suffix == ".toml" or path.name.startswith("question"):
         return read_specification(text)
-    reader = _BY_FORMAT.get(format_of(text))
-    return json.loads(text) if reader is None else reader(text)
+    return _BY_FORMAT[format_of(text)](text)
 
 
 @singledispatch
@@ -288,7 +280,16 @@ def _stated(release: Any, *names: str) -> dict[str, Any]:
 
 @says.register
 def _(read: ob.Release) -> Any:
-    names = ("categories", "drawn", "prior", "axes", "columns", "unknown", "parts", "ordered")
+    names = (
+        "categories",
+        "noisy_counts",
+        "prior",
+        "axes",
+        "columns",
+        "unknown",
+        "parts",
+        "ordered",
+    )
     mechanism = {"name": read.mechanism.name, **asdict(read.mechanism)}
     # A learned prior takes half a minute, and the posterior of a sample is of the sample alone.
     skipped = read.learned_prior or isinstance(read.mechanism, SamplingHistogram)
@@ -299,7 +300,7 @@ def _(read: ob.Release) -> Any:
 
 @says.register
 def _(read: GroupedRelease) -> Any:
-    names = ("groups", "drawn", "categories", "prior", "axes", "rest", "sizes", "grouped_by")
+    names = ("groups", "noisy_counts", "categories", "prior", "axes", "rest", "sizes", "grouped_by")
     means = [one.posterior.mean() for one in read.values()]
     pooled = [one.mean() for one in read.pooled(ess=2000).values()]
     return _stated(read, *names) | {"estimates": [means, pooled]}
@@ -307,7 +308,7 @@ def _(read: GroupedRelease) -> Any:
 
 @says.register
 def _(read: ob.DiscoveredRelease) -> Any:
-    names = ("column", "categories", "drawn", "listed", "people", "threshold", "drawn_rest")
+    names = ("column", "categories", "noisy_counts", "listed", "people", "threshold", "noisy_rest")
     mean = read.posterior.mean()
     return _stated(read, *names) | {"law": str(read.discovery), "estimates": [mean / 100]}
 
@@ -337,20 +338,6 @@ def _(read: Report) -> Any:
 @says.register(OwnerFile)
 def _(read: Any) -> Any:
     return msgspec.to_builtins(read)
-
-
-@says.register
-def _(read: dict) -> Any:
-    return {"shape": shape(read)}
-
-
-def shape(value: Any) -> Any:
-    """The names in a document, and the types below them; of a list, what its entries share."""
-    if isinstance(value, Mapping):
-        return {name: shape(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [shape(value[0])] if value else []
-    return "number" if type(value) in (int, float) else type(value).__name__
 
 
 def as_json(value: Any) -> Any:

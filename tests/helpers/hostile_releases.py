@@ -114,8 +114,8 @@ def described(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
         loss = one.guarantee.loss
         law = getattr(one, "mechanism", None) or one.discovery
         loss_of_one = repr((loss.epsilon, loss.rho, loss.range, loss.delta))
-        found[name] = {"loss": loss_of_one, "law": repr(law), "drawn": repr(one.drawn)}
-        found[name]["document"] = len(one.to_json()) > 100
+        found[name] = {"loss": loss_of_one, "law": repr(law), "document": len(one.to_json()) > 100}
+        found[name]["noisy_counts"] = repr(one.noisy_counts)
     return found
 
 

@@ -114,11 +114,6 @@ def distances(size: int, k: int) -> NDArray[np.int64]:
     return np.abs(sets[:, None] - sets[None]).sum(axis=-1) // 2
 
 
-def angle(distance: Floats) -> Floats:
-    """The Bhattacharyya angle `arccos(BC)` of a Hellinger distance `sqrt(1 - BC)`."""
-    return 2 * np.arcsin(distance / math.sqrt(2))
-
-
 def smooth_sensitivities(
     size: int,
     prior: tuple[float, ...],

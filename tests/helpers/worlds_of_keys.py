@@ -83,11 +83,11 @@ class Released:
     @property
     def near(self) -> Floats:
         law = self.keys.law
-        return self.keys.drawn <= law.threshold + max(4, law.std)
+        return self.keys.noisy_counts <= law.threshold + max(4, law.std)
 
     @property
     def without_rest(self) -> NoisyKeys:
-        return NoisyKeys(self.keys.law, self.keys.drawn, NONE)
+        return NoisyKeys(self.keys.law, self.keys.noisy_counts, NONE)
 
 
 def released(world: World, rng: np.random.Generator) -> Released:
@@ -167,7 +167,7 @@ def run(world: World, number: int) -> tuple[Held, Held, Held]:
     """A release, and what holds under a flat prior, learned without rest, and learned with it."""
     rng = np.random.default_rng([number, *world.name.encode()])
     one = released(world, rng)
-    law, drawn = one.keys.law, one.keys.drawn
+    law, drawn = one.keys.law, one.keys.noisy_counts
     flat = drawn - simulated(law, DRAWS * drawn.size, rng).reshape(DRAWS, -1)
     found = [held(one, flat, rng, None)]
     for keys in (one.without_rest, one.keys):

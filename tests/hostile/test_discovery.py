@@ -207,17 +207,17 @@ def test_a_listed_value_is_no_part_of_the_rest() -> None:
     """Its count is shown with noise already; in the rest it would be told twice."""
     frame = pl.LazyFrame({"key": ["x"] * 10_000 + ["a"] * 2})
     release = discovered(context_of(frame).query(), always=["x"], rest=0.2).release()
-    assert abs(release.drawn_rest) < 1000
+    assert abs(release.noisy_rest) < 1000
 
 
 def test_values_of_equal_counts_have_noise_of_their_own() -> None:
     rows = [f"{key}" for key in range(300) for _ in range(60)]
     release = discovered(context_of(pl.LazyFrame({"key": rows})).query()).release()
-    assert len(set(release.drawn)) > 3
+    assert len(set(release.noisy_counts)) > 3
     listed = [f"{key}" for key in range(300)]
     frame = pl.LazyFrame({"key": rows})
     release = discovered(context_of(frame).query(), always=listed).release()
-    assert len(set(release.drawn)) > 3
+    assert len(set(release.noisy_counts)) > 3
 
 
 # --- whose records are counted, and how often

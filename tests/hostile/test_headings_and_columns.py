@@ -9,7 +9,6 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.results.release import Release
-from opendp_bayes.surveys.survey import Survey
 from tests.helpers.contexts import plain_context
 
 VOTES, AGES = ["yes", "no"], ["young", "old"]
@@ -33,13 +32,6 @@ def test_a_heading_and_its_column_are_one_variable(asked: Any) -> None:
     posterior: Any = survey.posterior
     assert posterior.variables == ("vote", "age")
     assert posterior.cliques == (("vote", "age"),)
-
-
-def test_a_survey_that_was_written_before_names_its_columns(asked: Any) -> None:
-    made = ob.survey(asked(), {"Vote": VOTE, "Both": BOTH}).release()
-    plain = tuple(replace(one, columns=(), unknown=()) for one in made.releases)
-    posterior: Any = Survey(made.names, plain, made.columns).posterior
-    assert posterior.variables == ("vote", "age")
 
 
 def test_two_questions_of_one_column_are_two_looks_at_one_variable(asked: Any) -> None:

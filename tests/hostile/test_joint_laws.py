@@ -90,18 +90,20 @@ def asked(column: Any, mechanism: Any, **more: Any) -> Any:
 
 def of_one(mechanism: Any) -> Noise:
     release = asked("all", mechanism)
-    return {"cells": noise_of(release.drawn, "all", release.categories)}
+    return {"cells": noise_of(release.noisy_counts, "all", release.categories)}
 
 
 def of_a_joint_table(mechanism: Any) -> Noise:
     release = asked(["y", "z", "x"], mechanism)
-    noise = noise_of(release.drawn, ["y", "z", "x"], release.categories)
+    noise = noise_of(release.noisy_counts, ["y", "z", "x"], release.categories)
     return {"cells": np.reshape(noise, (len(Y), len(Z), len(X)))}
 
 
 def of_groups(mechanism: Any) -> Noise:
     noise = [
-        noise_of(release.drawn, ["z", "y", "x"], [(label, *group) for label in release.categories])
+        noise_of(
+            release.noisy_counts, ["z", "y", "x"], [(label, *group) for label in release.categories]
+        )
         for group, release in asked("z", mechanism, by=["y", "x"]).items()
     ]
     return {"cells": np.reshape(noise, (len(Y), len(X), len(Z)))}
@@ -113,7 +115,7 @@ def of_a_survey(mechanism: Any) -> Noise:
     questions = {name: {"column": of, **how} for name, of in columns.items()}
     survey = ob.survey(query(epsilon=2.0)(), questions).release()
     return {
-        name: noise_of(release.drawn, columns[name], release.categories)
+        name: noise_of(release.noisy_counts, columns[name], release.categories)
         for name, release in survey.items()
     }
 
@@ -123,16 +125,16 @@ def of_levels(mechanism: Any) -> Noise:
     questions = ob.levels("all", ALL, merges=merges, mechanism=mechanism, nulls=ob.DROP)
     survey = ob.survey(query(epsilon=2.0)(), questions).release()
     pairs = [[true_count({"all": one}) for one in pair] for pair in PAIRS]
-    coarse = np.array(survey["by 2"].drawn) - np.sum(pairs, axis=1)
-    return {"all": noise_of(survey["all"].drawn, "all", ALL), "by 2": coarse}
+    coarse = np.array(survey["by 2"].noisy_counts) - np.sum(pairs, axis=1)
+    return {"all": noise_of(survey["all"].noisy_counts, "all", ALL), "by 2": coarse}
 
 
 def of_discovery(_: Any) -> Noise:
     asked_for = query(epsilon=0.5, delta=1e-6)()
     shown = ob.discover(asked_for, "all", nulls=ob.DROP, mechanism=FOUND, always=ALL[5:9]).release()
     assert shown.k == len(ALL)
-    noise = noise_of(shown.drawn, "all", shown.categories)
-    return {"cells": noise, "rest": [shown.drawn_rest]}
+    noise = noise_of(shown.noisy_counts, "all", shown.categories)
+    return {"cells": noise, "rest": [shown.noisy_rest]}
 
 
 @cache
@@ -150,7 +152,7 @@ def chain(mechanism: Any) -> Any:
 
 def of_a_chain(mechanism: Any) -> Noise:
     data = chain(mechanism)(frame().lazy())
-    return {"cells": noise_of(data.drawn, "all", data.categories)}
+    return {"cells": noise_of(data.noisy_counts, "all", data.categories)}
 
 
 DOORS = {"one": of_one, "joint table": of_a_joint_table, "groups": of_groups}

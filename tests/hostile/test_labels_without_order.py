@@ -235,11 +235,11 @@ def test_walks_of_a_learned_prior_end_before_them(order: int) -> None:
 def test_what_any_of_combined_releases_leaves_out_is_left_out(order: int) -> None:
     noise = ob.LaplaceParameters(1.0, total="private")
     listed = ob.Release((3, 2, 4), ("a", "b", "none"), (1.0,) * 3, noise, guarantee(None))
-    own = replace(listed, drawn=(2, 4, 3), nulls=("none",))
+    own = replace(listed, noisy_counts=(2, 4, 3), nulls=("none",))
     assert ob.combine([listed, own][::order], records="same").unordered == ("none",)
     cells = tuple(product(["p", "q"], ["a", "b", "none"]))
     joint = ob.Release((1,) * 6, cells, (1.0,) * 6, noise, guarantee(None), axes=("w", "v"))
-    both = [joint, replace(joint, drawn=(2,) * 6, nulls=(None, "none"))][::order]
+    both = [joint, replace(joint, noisy_counts=(2,) * 6, nulls=(None, "none"))][::order]
     combined = ob.combine(both, records="same")
     for posterior in (combined.marginal("v"), combined.conditional("v", w="p")):
         assert posterior.unordered == posterior.quantile(0.5).left_out == ("none",)

@@ -87,7 +87,6 @@ agreement_of_copies:_levels
 agreement_of_copies:agreement_of_copies
 agreement_of_copies:combine_estimates
 joint_posterior:survey_posterior
-survey_tables/survey_posterior:SurveyPosterior.agreeing_means
 survey_tables/survey_posterior:SurveyPosterior._table
 laws/beta_mixture:BetaMixtures._mixed
 survey_tables/survey_posterior:SurveyPosterior._written

@@ -30,7 +30,7 @@ FORMATS = ("opendp-bayes release", "opendp-bayes survey", "opendp-bayes report")
 READERS: dict[str, Callable[[str], Any]] = {"a release": ob.Release.from_json}
 READERS |= {"a survey": ob.Survey.from_json, "a report": Report.from_json}
 READERS |= {"a format": format_of, "a specification": read_specification}
-FIELDS = ("x", "release", "releases", "specification", "mechanism", "drawn")
+FIELDS = ("x", "release", "releases", "specification", "mechanism", "noisy_counts")
 
 
 def nested(depth: int) -> list[str]:

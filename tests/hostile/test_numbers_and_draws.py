@@ -301,12 +301,12 @@ def off_discovered(shown: ob.DiscoveredRelease) -> Iterator[str]:
         inside = ((drawn >= lower) & (drawn <= upper)).mean(axis=0)
         if np.any(inside < 0.9 - FAR * 0.3 / np.sqrt(N)):
             yield f"{name}: interval"
-    assert shown.drawn_rest is not None
+    assert shown.noisy_rest is not None
     assert shown.discovery.rest is not None
     noise, rng = shown.discovery.rest.scale, np.random.default_rng(9)
-    counts = np.arange(int(shown.drawn_rest + 40 * noise))
+    counts = np.arange(int(shown.noisy_rest + 40 * noise))
     weights = np.array(
-        [discrete_laplace_cell(shown.drawn_rest - n, noise) for n in counts.tolist()]
+        [discrete_laplace_cell(shown.noisy_rest - n, noise) for n in counts.tolist()]
     )
     rest = rng.standard_gamma(rng.choice(counts, N, p=weights / weights.sum()) + 1.0)
     others = rng.standard_gamma(shown.posterior.sample(N, random_state=7) + 1.0).sum(axis=1)
@@ -388,11 +388,11 @@ def test_a_new_number_of_a_posterior_is_compared() -> None:
 
 #: Of every kind of result that has estimates, what is to be drawn for it.
 BELOW_0: dict[str, dict[str, Any]] = {
-    "release": {"drawn": (-6, 3, -9)},
-    "joint": {"drawn": (9, -1, -2, 3)},
-    "groups": {"drawn": ((-9, 1), (2, -3))},
-    "sized": {"drawn": ((-9, 1), (2, 31)), "rest": -5},
-    "shown": {"drawn": (-4, 30), "listed": 1, "drawn_rest": -7},
+    "release": {"noisy_counts": (-6, 3, -9)},
+    "joint": {"noisy_counts": (9, -1, -2, 3)},
+    "groups": {"noisy_counts": ((-9, 1), (2, -3))},
+    "sized": {"noisy_counts": ((-9, 1), (2, 31)), "rest": -5},
+    "shown": {"noisy_counts": (-4, 30), "listed": 1, "noisy_rest": -7},
 }
 
 

@@ -123,7 +123,7 @@ def without_use(reader: Reader, steps: tuple[str, ...]) -> list[str]:
 def test_every_kind_of_file_and_every_step_is_there() -> None:
     kinds = {EXTENSIONS[".".join(["", *name.split(".")[1:]])] for name in READERS if "." in name}
     assert kinds == set(EXTENSIONS.values())
-    of_files = {"separator", "encoding", "sheet", "glob", "rows_above", "skip_rows"}
+    of_files = {"separator", "encoding", "sheet", "rows_above", "skip_rows"}
     assert {*STEPS, *of_files} == {*Reading.__struct_fields__, "of_columns"}
 
 

@@ -78,7 +78,8 @@ def some_nested(rng: np.random.Generator) -> Any:
     coarse = table(rng, {"a": 2}, ("a",))
     parts = labels[:cut], labels[cut:]
     merged = ob.Release(
-        coarse.drawn, ("m0", "m1"), (1.0,) * 2, coarse.mechanism, coarse.guarantee, parts=parts,
+        coarse.noisy_counts,
+        ("m0", "m1"), (1.0,) * 2, coarse.mechanism, coarse.guarantee, parts=parts,
         columns=("a",),
     )  # fmt: skip
     return ob.Survey(("fine", "coarse"), (fine, merged))

@@ -71,7 +71,7 @@ def test_a_specification_discovers_categories(place: Path) -> None:
     release = released("run", "asked.toml", "codes.csv")
     assert release.categories == ("A01", "B02", "b02")
     assert release.counts == (300, 200, 50)  # within the noise of this ε, of less than 1e-12
-    assert release.rest.drawn == pytest.approx(50, abs=6)
+    assert release.rest.noisy_count == pytest.approx(50, abs=6)
     assert (release.epsilon, release.delta) == (pytest.approx(40.0), pytest.approx(1e-7))
     assert ALONE not in release.to_json()
 
@@ -229,7 +229,7 @@ def test_release_discovers_by_options(place: Path) -> None:
     assert "shown if that was at least" in " ".join(shown.split())
     table = json.loads(run("show", "kept.json", "-o", "-", "--plot", "bars.png"))
     assert [row["category"] for row in table] == ["A01", "B02", "b02"]
-    assert [row["drawn"] for row in table] == [300, 200, 50]
+    assert [row["noisy_count"] for row in table] == [300, 200, 50]
     assert "A01" in run("show", "kept.json")
     assert Path("bars.png").stat().st_size > 1000
 

@@ -191,7 +191,7 @@ def check_discovery(text: str, found: ob.DiscoveredRelease) -> None:
     if rest := re.search(r"Everything else together: (-?\d+) .* (-?\d+) to (-?\d+)\.", text):
         assert found.rest is not None
         low, high = found.rest.interval(0.95)
-        assert (int(rest[1]), int(rest[2]), int(rest[3])) == (found.rest.drawn, low, high)
+        assert (int(rest[1]), int(rest[2]), int(rest[3])) == (found.rest.noisy_count, low, high)
 
 
 def check(result: Any, again: Callable[..., Any]) -> int:

@@ -279,7 +279,7 @@ def test_refuses_releases_that_do_not_fit(made):
         r"releases\[1\]: has prior": ([first, replace(second, prior=(2.0, 1.0))], "same"),
         r"releases\[1\]: has categories": ([first, replace(second, categories=(1, 2))], "same"),
         "cannot be the same": (
-            [first, replace(second, drawn=(6, 3), guarantee=guarantee(9))],
+            [first, replace(second, noisy_counts=(6, 3), guarantee=guarantee(9))],
             "same",
         ),
     }
@@ -291,7 +291,7 @@ def test_refuses_releases_that_do_not_fit(made):
     )
     with pytest.raises(ValueError, match=r"releases\[0\]: is one group"):
         combine([table["g"], table["h"]], records="different")
-    again = replace(table.whole, drawn=(2, 2, 3, 3, 2))
+    again = replace(table.whole, noisy_counts=(2, 2, 3, 3, 2))
     both = combine([table.whole, again], records="same")
     assert both.given(["'g': 'a'", "'g': 'b'"]).categories == ("'g': 'a'", "'g': 'b'")
     groups = GroupedRelease(("g",), ((1, 2),), ("a", "b"), FLAT, PRIVATE, guarantee(None))
@@ -336,7 +336,7 @@ def test_a_release_counts_once(made, records):
     )
     with pytest.raises(ValueError, match=r"releases\[1\]: is the same release"):
         combine([groups["g"], groups["h"]], records=records)
-    finer = replace(second, drawn=first.drawn)
+    finer = replace(second, noisy_counts=first.noisy_counts)
     assert combine([first, finer], records=records).releases == (first, finer)
 
 
@@ -386,7 +386,7 @@ def test_refuses_what_is_out_of_reach(made):
     with pytest.raises(ValueError, match=r"take .* entries"):
         combine(
             [
-                replace(one, drawn=(3000000 + i, 3000000, 3000000 - i))
+                replace(one, noisy_counts=(3000000 + i, 3000000, 3000000 - i))
                 for i, one in enumerate(made([wide] * 2))
             ],
             records="different",

@@ -131,7 +131,7 @@ def test_public_numbers_against_all_counts(name, monkeypatch):
 
 
 def _of_gaussian(release, counts):
-    return -(np.subtract(release.drawn, counts) ** 2).sum() / 2 / release.mechanism.scale**2
+    return -(np.subtract(release.noisy_counts, counts) ** 2).sum() / 2 / release.mechanism.scale**2
 
 
 @pytest.mark.parametrize(

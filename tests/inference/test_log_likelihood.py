@@ -331,7 +331,7 @@ def test_without_records_every_probability_is_alike():
 def test_what_has_no_likelihood_of_its_own_is_refused():
     table = GroupedRelease(
         groups=("A", "B"),
-        drawn=((5, 5), (4, 4)),
+        noisy_counts=((5, 5), (4, 4)),
         categories=("a", "b"),
         prior=(1.0, 1.0),
         mechanism=ob.KNormParameters(1.0),

@@ -74,7 +74,7 @@ def groups(number: int, prior: float = 1.0, first: tuple[int, int] = (30, 50)) -
     drawn = (first, *((10 + at % 50, 60 - at % 40) for at in range(1, number)))
     return GroupedRelease(
         groups=tuple(range(number)),
-        drawn=drawn,
+        noisy_counts=drawn,
         categories=("yes", "no"),
         prior=(prior, prior),
         mechanism=ob.LaplaceParameters(10.0, total="private"),
@@ -102,7 +102,7 @@ def test_many_groups_are_estimated_as_each_is(prior: float) -> None:
 
 
 def test_a_draw_that_is_impossible_is_refused_among_many() -> None:
-    with pytest.raises(ValueError, match="drawn: has -9000"):
+    with pytest.raises(ValueError, match="noisy_counts: has -9000"):
         groups(25, first=(-9000, 50)).to_frame()
 
 

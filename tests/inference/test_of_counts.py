@@ -200,7 +200,7 @@ def test_a_plugin_with_a_private_size(kind, release):
 
 @pytest.mark.parametrize("mechanism", [KNormParameters(1.0), HellingerExponential(1.0)], ids=repr)
 def test_counts_that_do_not_sum_to_the_size(mechanism, release):
-    with pytest.raises(ValueError, match=r"drawn=\[1, 2, 3\]: .*sum to size=7"):
+    with pytest.raises(ValueError, match=r"noisy_counts=\[1, 2, 3\]: .*sum to size=7"):
         release(mechanism, (1, 2, 3), 7).posterior  # noqa: B018
 
 
@@ -227,7 +227,7 @@ def test_a_plugin_that_returns_no_log_likelihood(returned):
 
 @pytest.mark.parametrize("mechanism", [HellingerExponential(0.3), PermuteAndFlip(0.3)], ids=repr)
 def test_negative_counts_of_a_mechanism_that_draws_counts_are_refused(mechanism):
-    with pytest.raises(ValueError, match=r"drawn=\[-1, 8\]: .*at least 0"):
+    with pytest.raises(ValueError, match=r"noisy_counts=\[-1, 8\]: .*at least 0"):
         likelihood_of(Setting.of(mechanism, 7, np.ones(2)), [-1, 8])
     with pytest.raises(ValueError, match=r"sum to size=7, .* no run"):
         likelihood_of(Setting.of(mechanism, 7, np.ones(2)), [1, 8])

@@ -35,7 +35,13 @@ OUTSIDE = {
         (4, 10**9),
         r"size: is 1000000001.*most 1e\+09",
     ),
-    "a private number": ((1.0, 2.0), 4.0, None, (4, 10**9), r"drawn: sums to 1000000004.*1e\+09"),
+    "a private number": (
+        (1.0, 2.0),
+        4.0,
+        None,
+        (4, 10**9),
+        r"noisy_counts: sums to 1000000004.*1e\+09",
+    ),
 }
 IMPOSSIBLE = {
     "a draw below all counts": (
@@ -43,36 +49,42 @@ IMPOSSIBLE = {
         4.0,
         None,
         (4, -2801),
-        r"drawn: has -2801.*scale 4 makes of any number of records.*check the scale and the size",
+        r"noisy_counts: has -2801.*scale 4 makes of any number of records.*check the scale",
     ),
-    "a draw above all counts": ((1.0, 2.0), 4.0, 20, (2821, 0), r"drawn: has 2821.*size=20 rec"),
+    "a draw above all counts": (
+        (1.0, 2.0),
+        4.0,
+        20,
+        (2821, 0),
+        r"noisy_counts: has 2821.*size=20 rec",
+    ),
     "a draw below beside one far above": (
         (1.0, 2.0),
         4.0,
         5000,
         (4000, -2801),
-        r"drawn: has -2801.*size=5000 records",
+        r"noisy_counts: has -2801.*size=5000 records",
     ),
     "draws whose sum is too small": (
         (1.0, 2.0, 1.0),
         2.0**-40,
         10**9,
         (10,) * 3,
-        r"drawn: sums to 30, .*size=1000000000 records",
+        r"noisy_counts: sums to 30, .*size=1000000000 records",
     ),
     "draws whose sum is one too small": (
         (1.0, 2.0, 1.0),
         0.1,
         1000,
         (400, 200, 189),
-        r"drawn: sums to 789, .*size=1000 records",
+        r"noisy_counts: sums to 789, .*size=1000 records",
     ),
     "draws whose sum is one too large": (
         (1.0, 2.0, 1.0),
         0.1,
         1000,
         (400, 400, 411),
-        r"drawn: sums to 1211, .*size=1000 records",
+        r"noisy_counts: sums to 1211, .*size=1000 records",
     ),
 }
 #: Farther than 700 times its scale from 0, noise has less than `exp(-700)` of its largest mass.

@@ -43,7 +43,7 @@ def exact(release, kappa_prior=KAPPA, points=20):
     categories, and integrals over κ and m.
     """
     rest = [] if isinstance(release, ob.Release) else [release.rest]
-    drawn = np.append(np.ravel(release.drawn), rest).astype(int)
+    drawn = np.append(np.ravel(release.noisy_counts), rest).astype(int)
     sets = np.array(oracles.data_sets(release.size, drawn.size))
     counts = sets[:, : drawn.size - len(rest)].reshape(len(sets), -1, 2)
     if getattr(release, "sizes", None) is not None:
@@ -167,7 +167,7 @@ def test_refuses_what_is_no_table_of_groups():
     for by in ("age", ["region", "vote"], ["region", "region"], []):
         with pytest.raises(ValueError, match=r"by=.*are 'region', 'vote'"):
             TABLE.pooled(by=by)
-    some = changed(TABLE, drawn=DRAWN[:5], categories=CELLS[:5], prior=(1.0,) * 5, size=7)
+    some = changed(TABLE, noisy_counts=DRAWN[:5], categories=CELLS[:5], prior=(1.0,) * 5, size=7)
     with pytest.raises(ValueError, match="5 cells for 3 groups"):
         some.pooled(by="region")
     with pytest.raises(ValueError, match="needs noise on the counts"):

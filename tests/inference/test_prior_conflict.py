@@ -146,6 +146,6 @@ def test_the_bias_of_floored_noise_is_no_conflict():
 def test_other_priors_are_named_without_their_entries():
     release = sparse(k=400)
     uneven = ob.Release(
-        release.drawn, release.categories, (2.0, *[1.0] * 399), LAPLACE, release.guarantee
+        release.noisy_counts, release.categories, (2.0, *[1.0] * 399), LAPLACE, release.guarantee
     )
     assert "prior: with this prior, the posterior's" in warned(uneven)[0]

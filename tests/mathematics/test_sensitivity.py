@@ -201,38 +201,6 @@ def test_all_at_once_needs_exactly_one_parameter(both: dict[str, float]) -> None
         smooth_sensitivities(3, [1.0, 1.0], gamma=-1.0)
 
 
-@pytest.mark.parametrize("prior", [(1.0, 1.0), (0.05, 0.3), (0.5, 1.0, 2.0)], ids=label)
-def test_the_angle(prior: tuple[float, ...]) -> None:
-    """It increases with the distance, but its smooth sensitivity is no function of it."""
-    size = 2 * QUICK[len(prior)] // 3
-    sets = oracles.data_sets(size, len(prior))
-    local = oracles.angle(oracles.local_sensitivities(size, prior))
-    np.testing.assert_allclose(
-        [local_sensitivity(counts, prior, distance="angle") for counts in sets], local, rtol=CLOSE
-    )
-    assert close(global_sensitivity(size, prior, distance="angle"), local.max())
-    assert smallest_local_sensitivity(size, prior) <= local.min()
-    for smoothness in ({"gamma": 0.1}, {"beta": 0.1}):
-        values = [
-            smooth_sensitivity(counts, prior, distance="angle", **smoothness) for counts in sets
-        ]
-        np.testing.assert_allclose(
-            values,
-            oracles.smooth_sensitivities(size, prior, of=oracles.angle, **smoothness),
-            rtol=CLOSE,
-        )
-
-
-def test_refuses_a_distance() -> None:
-    for value in (
-        lambda: local_sensitivity([1, 2], 1.0, distance="l1"),
-        lambda: global_sensitivity(3, [1.0, 1.0], distance="l1"),
-        lambda: smooth_sensitivity([1, 2], 1.0, gamma=1.0, distance="l1"),
-    ):
-        with pytest.raises(ValueError, match="distance='l1': must be one of"):
-            value()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("prior", PRIORS, ids=label)
 def test_local_and_global_for_every_size(prior: tuple[float, ...]) -> None:

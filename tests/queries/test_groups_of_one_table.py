@@ -228,7 +228,9 @@ def test_sizes_that_are_refused():
     with pytest.raises(ValueError, match=r"sizes=\(2, 6\): .* at most 7"):
         released.with_sizes({"north": 2, "south": 6})
     assert released.with_sizes({"north": 2, "south": 5}).sizes == (2, 5), "none is in no group"
-    exponential = replace(drawn_by(ob.mechanisms.HellingerExponential(0.4)), drawn=((2, 0), (1, 2)))
+    exponential = replace(
+        drawn_by(ob.mechanisms.HellingerExponential(0.4)), noisy_counts=((2, 0), (1, 2))
+    )
     with pytest.raises(ValueError, match=r"on the counts only, .*KNormParameters"):
         exponential.with_sizes(SIZES)
     with pytest.raises(ValueError, match=r"group_size=3: .*noise on the counts"):

@@ -237,11 +237,11 @@ def test_a_document_of_other_ordered_variables_is_refused(learned, ordered, lear
 
 def test_looks_at_the_same_records_have_one_learned_posterior(learned):
     """Two looks say more than one, and as the model of both draws says."""
-    other = replace(learned, drawn=tuple(number + 1 for number in learned.drawn))
+    other = replace(learned, noisy_counts=tuple(number + 1 for number in learned.noisy_counts))
     both = ob.combine([learned, other], records="same")
     assert isinstance(both, LearnedPosterior)
     assert both.counts.std().mean() < 0.9 * learned.posterior.counts.std().mean()
-    assert both.records.mean() == pytest.approx(np.sum(learned.drawn) + 3, abs=3)
+    assert both.records.mean() == pytest.approx(np.sum(learned.noisy_counts) + 3, abs=3)
     fixed = [replace(each, learned_prior=False) for each in (learned, other)]
     plain = ob.combine(fixed, records="same")
     assert not isinstance(plain, LearnedPosterior)
@@ -254,7 +254,7 @@ def test_looks_at_the_same_records_have_one_learned_posterior(learned):
 
 
 def test_what_cannot_be_combined_under_a_learned_prior(learned):
-    other = replace(learned, drawn=tuple(number + 1 for number in learned.drawn))
+    other = replace(learned, noisy_counts=tuple(number + 1 for number in learned.noisy_counts))
     with pytest.raises(ValueError, match=r"prior='learned': .*None, or 'learned'"):
         ob.combine([learned, other], records="different", prior="learned")
     with pytest.raises(TypeError, match=r"releases: must be a list .* combine_tables"):

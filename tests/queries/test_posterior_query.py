@@ -625,6 +625,6 @@ def test_what_was_paid_for_is_kept_where_nothing_can_be_made_of_it(ask, monkeypa
     with pytest.raises(ob.ReleaseError, match="debited, but nothing could") as caught:
         made.release()
     drawn = caught.value.drawn
-    counts = (drawn if ask is ob.posterior else drawn[0]).drawn
+    counts = (drawn if ask is ob.posterior else drawn[0]).noisy_counts
     assert abs(counts[0] - 30) < 20
     assert of.current_privacy_loss() == 8.0

@@ -105,11 +105,21 @@ GROUPS = GroupedRelease(*OF_GROUPS, NOISE, PrivacyGuarantee(None, 1, LOSS, "MaxD
         (OF_TWO, "groups", [["x", 1], ["y"]], "all lists of one length"),
         (OF_TWO, "groups", [["x", 1, 2], ["y", 2, 3]], r"groups=.* by=\['g', 'h'\]"),
         (OF_TWO, "by", ["g"], r"groups=.* by=\['g'\]"),
-        (MERGED, "drawn", [9, -1, 2**63], r"`int` <= 9223372036854775807 - at `\$\.drawn\[2\]`"),
+        (
+            MERGED,
+            "noisy_counts",
+            [9, -1, 2**63],
+            r"`int` <= 9223372036854775807 - at `\$\.noisy_counts\[2\]`",
+        ),
         (GROUPS, "groups", ["n", ["m", 1], "s"], "or all lists of one"),
         (GROUPS, "groups", [["n", 1], ["m"], ["s", 2]], "or all lists of one"),
         (GROUPS, "groups", ["n", "m", "m"], "all different"),
-        (GROUPS, "drawn", [3, 1, 0, -4, 7, 2**63], r"`int` <= .* - at `\$\.drawn\[5\]`"),
+        (
+            GROUPS,
+            "noisy_counts",
+            [3, 1, 0, -4, 7, 2**63],
+            r"`int` <= .* - at `\$\.noisy_counts\[5\]`",
+        ),
     ],
 )
 def test_an_entry_that_is_not_the_first_is_looked_at(release, path, value, message):
@@ -121,13 +131,16 @@ def test_an_entry_that_is_not_the_first_is_looked_at(release, path, value, messa
 def test_labels_may_be_any_of_the_table_s_and_a_draw_any_integer_of_the_machine() -> None:
     ordered = ob.Release.from_json(edited(TABLE, "ordered", ["v", "w"]))
     assert ordered.ordered == ("v", "w")
-    assert ob.Release.from_json(edited(MERGED, "drawn", [2**63 - 1, 0, 1])).drawn[0] == 2**63 - 1
+    assert (
+        ob.Release.from_json(edited(MERGED, "noisy_counts", [2**63 - 1, 0, 1])).noisy_counts[0]
+        == 2**63 - 1
+    )
 
 
 # --- groups
 OF_TWENTY = PrivacyGuarantee(20, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence")
 EXPONENTIAL = {"mechanism": ob.mechanisms.HellingerExponential(1.0), "guarantee": OF_TWENTY}
-PUBLIC = replace(GROUPS, drawn=((3, 1), (0, 4), (2, 7)), rest=3, **EXPONENTIAL)
+PUBLIC = replace(GROUPS, noisy_counts=((3, 1), (0, 4), (2, 7)), rest=3, **EXPONENTIAL)
 
 
 def test_counts_of_a_group_of_one_table_are_its_part_of_them() -> None:
@@ -153,7 +166,7 @@ def test_groups_that_python_takes_for_equal_make_different_releases() -> None:
 # --- releases read together
 KNORM = ob.KNormParameters(2.0)
 FIRST = ob.Release((3, 5, 2), ("a", "b", "c"), (1.0, 2.0, 3.0), KNORM, guarantee(10))
-SECOND = replace(FIRST, drawn=(4, 5, 1))
+SECOND = replace(FIRST, noisy_counts=(4, 5, 1))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +180,7 @@ SECOND = replace(FIRST, drawn=(4, 5, 1))
 )
 def test_releases_of_two_models_are_not_combined(changes: dict[str, Any]) -> None:
     (name,) = changes
-    third = replace(FIRST, drawn=(2, 5, 3))
+    third = replace(FIRST, noisy_counts=(2, 5, 3))
     for releases in (
         (FIRST, replace(SECOND, **changes)),
         (FIRST, third, replace(SECOND, **changes)),
@@ -178,7 +191,7 @@ def test_releases_of_two_models_are_not_combined(changes: dict[str, Any]) -> Non
 
 
 def test_releases_that_are_ordered_along_other_variables_are_not_combined() -> None:
-    other = replace(TABLE, drawn=(1, 2, 3, 4, 5, 6), ordered=("w",))
+    other = replace(TABLE, noisy_counts=(1, 2, 3, 4, 5, 6), ordered=("w",))
     with pytest.raises(ValueError, match=r"releases\[1\]: has ordered=\('w',\)"):
         check_releases((TABLE, other), "same", draws_may_agree=False)
 

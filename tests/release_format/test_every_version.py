@@ -20,7 +20,7 @@ from opendp_bayes.mechanisms.registry import BUILT_IN
 from opendp_bayes.unlisted.thresholds import LAWS
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers import documents
-from tests.helpers.documents import FOLDER, SAID, as_json, read, says, shape
+from tests.helpers.documents import FOLDER, SAID, as_json, read, says
 from tests.helpers.sources import ROOT, SOURCES
 
 if sys.version_info >= (3, 11):
@@ -57,21 +57,6 @@ def agree(now: Any, then: Any, *, estimated: bool = False) -> bool:
     return type(now) is type(then) and now == then
 
 
-def same_shape(now: Any, then: Any) -> bool:
-    """Whether every name that a document had is there; null may stand for any value."""
-    if "NoneType" in (now, then):
-        return True
-    if isinstance(then, dict):
-        return isinstance(now, dict) and all(
-            name in now and same_shape(now[name], one) for name, one in then.items()
-        )
-    if isinstance(then, list):
-        return isinstance(now, list) and all(
-            same_shape(*pair) for pair in zip(now, then, strict=False)
-        )
-    return bool(now == then)
-
-
 def test_every_released_version_has_a_folder() -> None:
     headings = re.findall(r"^## (\d[\w.]*)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
     assert headings[0] == ob.__version__
@@ -87,12 +72,7 @@ def written_now() -> dict[str, Any]:
 @pytest.mark.parametrize("path", FILES)
 def test_a_document_says_what_it_said(path: Path) -> None:
     then = json.loads((path.parent / SAID).read_text("utf-8"))[path.name]
-    found = read(path)
-    if isinstance(found, dict):  # which nothing reads back, and is written with every name still
-        now = json.loads(written_now()[path.stem].to_json())
-        assert same_shape(shape(now), then["shape"])
-    else:
-        assert agree(as_json(says(found)), then)
+    assert agree(as_json(says(read(path))), then)
 
 
 @pytest.mark.parametrize("path", [one for one in FILES if one.values[0].suffix == ".json"])
@@ -166,7 +146,7 @@ def not_written(fields: tuple[str, ...], written: list[dict[str, Any]]) -> set[s
 
 def test_every_kind_that_is_written_has_a_file() -> None:
     kinds = classes_with("to_json")
-    assert {"Release", "Survey", "Plan"} <= kinds
+    assert {"Release", "Survey"} <= kinds
     assert classes_with("from_json") <= kinds
     made = {type(one).__name__: name for name, one in written_now().items()}
     assert set(made) == kinds, "add the kind to objects() in tests/helpers/documents.py"
@@ -193,15 +173,17 @@ def test_every_field_has_a_value_in_a_file() -> None:
 
 # --- Negative controls
 def test_what_is_said_otherwise_is_noticed() -> None:
-    then = {"drawn": [1, 2], "estimates": [[0.25, 0.75]], "delta": 1e-7, "kept": None}
+    then = {"noisy_counts": [1, 2], "estimates": [[0.25, 0.75]], "delta": 1e-7, "kept": None}
     assert agree({**then, "estimates": [[0.26, 0.74]], "new": 1}, then)
-    changes = {"drawn": [1, 3]}, {"drawn": [1]}, {"drawn": [True, 2]}, {"kept": ""}
+    changes = (
+        {"noisy_counts": [1, 3]},
+        {"noisy_counts": [1]},
+        {"noisy_counts": [True, 2]},
+        {"kept": ""},
+    )
     for change in (*changes, {"estimates": [[0.28, 0.72]]}, {"delta": 1.1e-7}):
         assert not agree({**then, **change}, then), change
     assert not agree({}, then)
-    assert same_shape(shape({"a": 1, "b": [2]}), shape({"a": 2.0, "b": [1]}))
-    assert not same_shape(shape({"b": [2]}), shape({"a": 2.0, "b": [1]}))
-    assert not same_shape(shape({"a": "1"}), shape({"a": 1}))
 
 
 def test_a_kind_or_a_field_without_a_file_is_noticed() -> None:

@@ -203,7 +203,7 @@ def test_a_document_may_have_groups_of_different_types():
     made = replace(GROUPED, groups=(1, True))
     read = ob.Release.from_json(made.to_json())
     assert [type(group) for group in read] == [int, bool]
-    assert (read[1].drawn, read[True].drawn) == ((30, 1), (2, 20))
+    assert (read[1].noisy_counts, read[True].noisy_counts) == ((30, 1), (2, 20))
     assert dict(zip(map(identity, read), read.values(), strict=True)).keys() == {
         identity(1),
         identity(True),
@@ -282,7 +282,7 @@ def test_releases_of_other_labels_are_not_equal(name):
 def test_releases_are_equal_by_every_field():
     same = replace(NUMBERED, categories=(np.int64(0), np.int64(1)))
     assert (same, hash(same)) == (NUMBERED, hash(NUMBERED))
-    changes = {"drawn": (41, 19)}, {"categories": (1, 0)}, {"prior": (1.0, 2.0)}
+    changes = {"noisy_counts": (41, 19)}, {"categories": (1, 0)}, {"prior": (1.0, 2.0)}
     others = {"mechanism": ob.KNormParameters(0.02)}, {"guarantee": guarantee(61)}
     for changed in (*changes, *others, {"group_size": 60}):
         assert replace(NUMBERED, **changed) != NUMBERED

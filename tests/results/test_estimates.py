@@ -24,7 +24,7 @@ from tests.helpers.releases import changed, guarantee
 RELEASE = Release(
     (12, 3, 5), ("a", "b", "c"), (1.0, 0.5, 2.0), LaplaceParameters(2.0), guarantee(20)
 )
-PAIR = changed(RELEASE, drawn=(12, 8), categories=("a", "b"), prior=(1.0, 1.0))
+PAIR = changed(RELEASE, noisy_counts=(12, 8), categories=("a", "b"), prior=(1.0, 1.0))
 SLOW = changed(RELEASE, mechanism=HellingerExponential(0.5))
 REFUSED = changed(SLOW, size=None)
 
@@ -70,7 +70,7 @@ def test_what_takes_long_is_computed_only_by_those_who_wait() -> None:
 
 def test_a_table_of_hundreds_of_categories_has_its_posterior() -> None:
     release = changed(
-        RELEASE, drawn=(1,) * 101, categories=tuple(range(101)), prior=(1.0,) * 101, size=101
+        RELEASE, noisy_counts=(1,) * 101, categories=tuple(range(101)), prior=(1.0,) * 101, size=101
     )
     for wait in (False, True):
         estimate = estimate_or_reason(release, 0.95, wait=wait)
@@ -94,12 +94,16 @@ def of_hundreds(k: int):
     """A hundred records of each category, in a number that is private."""
     labels, prior = tuple(range(k)), (1.0,) * k
     return changed(
-        RELEASE, drawn=(100,) * k, categories=labels, prior=prior, size=None, mechanism=MANY
+        RELEASE, noisy_counts=(100,) * k, categories=labels, prior=prior, size=None, mechanism=MANY
     )
 
 
-MILLION = {"drawn": (600_000, 400_000), "size": 10**6, "mechanism": SmoothHellingerExponential(4.0)}
-WIDE = {"drawn": (10**6,) * 3, "size": 3 * 10**6, "mechanism": LaplaceParameters(1e4)}
+MILLION = {
+    "noisy_counts": (600_000, 400_000),
+    "size": 10**6,
+    "mechanism": SmoothHellingerExponential(4.0),
+}
+WIDE = {"noisy_counts": (10**6,) * 3, "size": 3 * 10**6, "mechanism": LaplaceParameters(1e4)}
 QUICK = {
     "two categories": (PAIR, True),
     "two categories, a million records": (changed(PAIR, **MILLION), True),
@@ -107,12 +111,15 @@ QUICK = {
     "noise": (RELEASE, True),
     "noise, number private": (changed(RELEASE, size=None, mechanism=PRIVATE), True),
     "K-norm": (changed(RELEASE, mechanism=KNormParameters(2.0)), True),
-    "K-norm with a 0": (changed(RELEASE, drawn=(15, 0, 5), mechanism=KNormParameters(2.0)), True),
+    "K-norm with a 0": (
+        changed(RELEASE, noisy_counts=(15, 0, 5), mechanism=KNormParameters(2.0)),
+        True,
+    ),
     "wide noise": (changed(RELEASE, **WIDE), True),
     "many categories, number private": (of_hundreds(60), True),
     "a thousand categories": (of_hundreds(1000), False),
     "a list of data sets": (SLOW, False),
-    "importance sampling": (changed(SLOW, drawn=(1000, 3000, 2000), size=6000), False),
+    "importance sampling": (changed(SLOW, noisy_counts=(1000, 3000, 2000), size=6000), False),
 }
 
 
@@ -142,7 +149,7 @@ def test_a_mechanism_from_a_plugin_is_not_called_without_being_asked_for() -> No
 def test_what_is_quick_is_so_together() -> None:
     of = {"categories": tuple(range(20)), "prior": (1.0,) * 20, "size": None}
     noise = LaplaceParameters(2.0, total="private")
-    release = changed(RELEASE, drawn=(50,) * 20, mechanism=noise, **of)
+    release = changed(RELEASE, noisy_counts=(50,) * 20, mechanism=noise, **of)
     assert is_quick(*[release] * 3)
     assert not is_quick(*[release] * 100)
     assert not is_quick(release, SLOW)

@@ -65,7 +65,7 @@ def test_the_law_is_that_of_what_opendp_draws(noise: str, scale: float) -> None:
         values = np.arange(-40, 41)
         expected = ZEROS * np.exp(law.log_mass(values))
         seen = expected > 20
-        found = np.bincount(np.clip(np.array(release.drawn) + 40, 0, 80), minlength=81)
+        found = np.bincount(np.clip(np.array(release.noisy_counts) + 40, 0, 80), minlength=81)
         observed = np.append(found[seen], ZEROS - found[seen].sum())
         wanted = np.append(expected[seen], ZEROS - expected[seen].sum())
         p = stats.chisquare(observed, wanted * ZEROS / wanted.sum()).pvalue
@@ -129,7 +129,7 @@ def test_nothing_is_promised() -> None:
 def test_an_order_cannot_be_mistaken_where_labels_are_given() -> None:
     noise = {"mechanism": "gaussian_parameters", "scale": 2.0}
     release = ob.noisy_counts({"high": 3, "low": 1, "middle": 2}, LABELS, **noise)
-    assert release.drawn == (1, 2, 3)
+    assert release.noisy_counts == (1, 2, 3)
     columns = {"x": ("a", "b"), "y": (1, 2, 3)}
     array = np.arange(6).reshape(2, 3)
     table = ob.noisy_counts(array, columns, **noise)
@@ -139,7 +139,7 @@ def test_an_order_cannot_be_mistaken_where_labels_are_given() -> None:
     assert ob.noisy_counts(turned, columns, **noise) == table
     assert ob.noisy_counts(array.ravel(), columns, **noise) == table
     three = ob.noisy_counts(np.arange(12).reshape(2, 3, 2), {**columns, "z": ("p", "q")}, **noise)
-    assert dict(zip(three.categories, three.drawn, strict=True))["b", 3, "q"] == 11
+    assert dict(zip(three.categories, three.noisy_counts, strict=True))["b", 3, "q"] == 11
     one = ob.noisy_counts([1, 2, 3], {"y": (1, 2, 3)}, **noise)
     assert (one.axes, one.categories) == (("y",), ((1,), (2,), (3,)))
 
@@ -148,7 +148,7 @@ def test_merged_categories_are_a_level_of_others() -> None:
     given: dict[str, Any] = {"mechanism": "laplace_parameters", "scale": 3.0}
     merge = {"rest": ["high", "low"], "middle": ["middle"]}
     coarse = ob.noisy_counts({"middle": 30, "rest": 90}, LABELS, merge=merge, **given)
-    assert (coarse.categories, coarse.drawn) == (("rest", "middle"), (90, 30))
+    assert (coarse.categories, coarse.noisy_counts) == (("rest", "middle"), (90, 30))
     assert coarse.parts == (("high", "low"), ("middle",))
     fine = ob.noisy_counts([41, 28, 52], LABELS, **given)
     both: Any = ob.combine_tables({"fine": fine, "coarse": coarse})
@@ -237,7 +237,7 @@ def test_cells_of_a_marginal_are_in_the_order_of_its_columns(clique: tuple[str, 
     (found,) = ob.noisy_tables(
         [Measurement(drawn, clique, 3.0)], keys=KEYS, mechanism="gaussian_parameters"
     ).values()
-    assert found.drawn == tuple(drawn.tolist())
+    assert found.noisy_counts == tuple(drawn.tolist())
     wanted = cells if len(clique) > 1 else [cell for (cell,) in cells]
     assert found.categories == tuple(wanted)
     assert found.axes == (clique if len(clique) > 1 else ())
@@ -278,7 +278,7 @@ def test_marginals_of_a_contingency_table() -> None:
     assert list(found) == ["a × b", "b × c", "c", "c (2)"]
     assert found["a × b"].axes == ("a", "b")
     assert found["a × b"].categories[2] == ("x", "(null)")
-    assert found["a × b"].drawn == (-1, 0, 1, 2, 3, 4)
+    assert found["a × b"].noisy_counts == (-1, 0, 1, 2, 3, 4)
     assert found["c"].categories == (1, 2)
     assert found["c (2)"].axes == ("c",)
     assert [one.mechanism.scale for one in found.values()] == [3.0, 2.0, 1.0, 2.0]

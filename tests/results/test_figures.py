@@ -21,7 +21,9 @@ from tests.helpers.releases import changed, guarantee
 LOSS = PrivacyLoss(0.1, 0.005, 0.2)
 NOISE = LaplaceParameters(10.0)
 PAIR = Release((120, 80), ("$yes_$", "no"), (1.0, 1.0), NOISE, guarantee(200, LOSS))
-PARTIES = changed(PAIR, drawn=(60, 30, 80, 30), categories=("a", "$b^$", 3, "d"), prior=(1.0,) * 4)
+PARTIES = changed(
+    PAIR, noisy_counts=(60, 30, 80, 30), categories=("a", "$b^$", 3, "d"), prior=(1.0,) * 4
+)
 
 pytestmark = pytest.mark.usefixtures("pictures")
 
@@ -101,7 +103,7 @@ def test_long_labels_are_in_lines_within_the_picture() -> None:
 
 
 def test_a_mean_near_0_is_within_the_axes() -> None:
-    ax = changed(PARTIES, drawn=(0, 30, 80, 90), mechanism=LaplaceParameters(0.1)).plot()
+    ax = changed(PARTIES, noisy_counts=(0, 30, 80, 90), mechanism=LaplaceParameters(0.1)).plot()
     assert ax.get_xlim()[0] < 0
 
 
@@ -114,9 +116,9 @@ def test_it_draws_on_the_axes_given() -> None:
 
 
 EXTREME = {
-    "near 0": changed(PAIR, drawn=(0, 200), prior=(0.01, 0.01)),
-    "no width": changed(PAIR, drawn=(500_000, 500_000), size=10**6),
-    "only a prior": changed(PAIR, drawn=(1, 0), size=1, mechanism=LaplaceParameters(1e6)),
+    "near 0": changed(PAIR, noisy_counts=(0, 200), prior=(0.01, 0.01)),
+    "no width": changed(PAIR, noisy_counts=(500_000, 500_000), size=10**6),
+    "only a prior": changed(PAIR, noisy_counts=(1, 0), size=1, mechanism=LaplaceParameters(1e6)),
     "private": changed(PAIR, size=None, mechanism=LaplaceParameters(2.0, total="private")),
 }
 

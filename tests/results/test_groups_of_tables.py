@@ -37,7 +37,7 @@ def test_a_group_of_a_private_number_is_what_a_query_by_groups_makes_of_the_same
 def test_groups_by_the_last_column_have_their_own_draws_and_priors() -> None:
     found = TABLE.by("vote")
     assert list(found) == list(VOTES)
-    assert [one.drawn for one in found.values()] == [(3, 6), (-1, 4), (2, 1)]
+    assert [one.noisy_counts for one in found.values()] == [(3, 6), (-1, 4), (2, 1)]
     assert [one.prior for one in found.values()] == [(1.0, 1.0), (2.0, 2.0), (0.5, 0.5)]
     assert {one.categories for one in found.values()} == {REGIONS}
     with pytest.raises(KeyError, match=r"'maybe': .*not a group; .* 'no', 'n"):
@@ -77,12 +77,12 @@ def test_several_columns_make_tuples_and_several_others_a_table() -> None:
     three = ob.Release(tuple(range(12)), cells, (1.0,) * 12, PRIVATE, guarantee(None), tuple("zyx"))
     by_two = three.by("x", "z")
     assert list(by_two) == list(product((True, False), "ab"))
-    assert by_two[True, "b"].drawn == (6, 8, 10)
+    assert by_two[True, "b"].noisy_counts == (6, 8, 10)
     assert (by_two[True, "b"].categories, by_two[True, "b"].axes) == ((1, 2, 3), ())
     tables = three.by("z")
     assert tables["a"].axes == ("y", "x")
     assert tables["a"].categories == tuple(product((1, 2, 3), (True, False)))
-    assert tables["a"].drawn == tuple(range(6))
+    assert tables["a"].noisy_counts == tuple(range(6))
 
 
 @pytest.mark.parametrize("size", [None, 66])
@@ -116,7 +116,9 @@ def test_other_columns_are_refused(columns: tuple[str, ...], message: str) -> No
 
 
 def test_tables_that_leave_out_cells_and_releases_of_one_column_are_refused() -> None:
-    some = replace(TABLE, drawn=DRAWN[:5], categories=TABLE.categories[:5], prior=TABLE.prior[:5])
+    some = replace(
+        TABLE, noisy_counts=DRAWN[:5], categories=TABLE.categories[:5], prior=TABLE.prior[:5]
+    )
     with pytest.raises(ValueError, match="cell for every combination"):
         some.by("region")
     one = ob.Release((1, 2), ("a", "b"), (1.0, 1.0), PRIVATE, guarantee(None))

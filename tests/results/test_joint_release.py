@@ -17,7 +17,9 @@ TABLE = ob.Release(
     (30, 20, 10, 15, 22, 3), CELLS, (1.0,) * 6, ob.KNormParameters(1.0), guarantee(100),
     ("region", "vote"),
 )  # fmt: skip
-SOME = changed(TABLE, drawn=(40, 20, 40), categories=(*CELLS[1:3], CELLS[3]), prior=(1.0,) * 3)
+SOME = changed(
+    TABLE, noisy_counts=(40, 20, 40), categories=(*CELLS[1:3], CELLS[3]), prior=(1.0,) * 3
+)
 
 pytestmark = pytest.mark.usefixtures("pictures")
 
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("pictures")
 @pytest.mark.parametrize("release", [TABLE, SOME])
 def test_json_both_ways(release: ob.Release) -> None:
     document = json.loads(release.to_json())
-    assert document["version"] == 2
+    assert document["version"] == 3
     assert document["axes"] == ["region", "vote"]
     assert document["categories"] == [list(cell) for cell in release.categories]
     jsonschema.validate(document, ob.Release.json_schema())

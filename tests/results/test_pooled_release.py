@@ -37,7 +37,7 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
     frame = NORTH.to_frame(0.5)
     assert frame["group"].to_list() == ["north"] * 2 + [None] * 2
     assert frame["category"].to_list() == ["yes", "no"] * 2
-    assert frame["drawn"].to_list() == [4, 0, 10, 90]
+    assert frame["noisy_count"].to_list() == [4, 0, 10, 90]
     one = stats.beta([7, 3, 13, 93], [3, 7, 93, 13])
     lower, upper = one.interval(0.5)
     wanted = np.column_stack([one.mean(), one.std(), lower, upper])

@@ -32,7 +32,7 @@ def pickled(made):
 
 def release(
     mechanism=MECHANISMS[0],
-    drawn=(3, 0, 2),
+    noisy_counts=(3, 0, 2),
     categories=("a", "b", "c"),
     prior=(0.5, 1.0, 2.0),
     size=5,
@@ -40,7 +40,7 @@ def release(
 ):
     if loss is None:
         loss = mechanism.proven_loss(1, size=size, prior=np.array(prior))
-    return Release(drawn, categories, prior, mechanism, guarantee(size, loss))
+    return Release(noisy_counts, categories, prior, mechanism, guarantee(size, loss))
 
 
 # --- the object
@@ -56,7 +56,7 @@ def test_a_release_is_frozen(field):
 def test_equality_and_hash_are_by_value():
     assert release() == release()
     assert hash(release()) == hash(release())
-    assert release() != release(drawn=(3, 1, 1))
+    assert release() != release(noisy_counts=(3, 1, 1))
 
 
 def test_a_release_is_not_the_data_that_it_holds():
@@ -126,7 +126,7 @@ def test_concentration_cannot_change_the_release():
 
 # --- the plug-in posterior
 def test_plug_in_of_two_categories_is_the_beta_of_the_first():
-    made = release(drawn=(7, 3), categories=("yes", "no"), prior=(1.0, 2.0), size=10)
+    made = release(noisy_counts=(7, 3), categories=("yes", "no"), prior=(1.0, 2.0), size=10)
     assert made.plug_in.dist.name == "beta"
     assert made.plug_in.args == (8.0, 5.0)
     assert made.plug_in.mean() == pytest.approx(8 / 13)
@@ -202,21 +202,21 @@ def test_labels_keep_their_type(categories):
 
 @settings(max_examples=100, deadline=None)
 @given(
-    drawn=st.lists(st.integers(-(2**60), 2**60), min_size=2, max_size=6),
+    noisy_counts=st.lists(st.integers(-(2**60), 2**60), min_size=2, max_size=6),
     scale=st.floats(1e-3, 1e9),
     prior=st.floats(1e-3, 1e9),
     d_in=st.integers(1, 10**6),
     loss=st.tuples(*[st.one_of(st.just(math.inf), st.floats(0, 1e308))] * 3),
     size=st.one_of(st.none(), st.integers(1, 10**12)),
 )
-def test_json_loses_nothing(drawn, scale, prior, d_in, loss, size):
+def test_json_loses_nothing(noisy_counts, scale, prior, d_in, loss, size):
     mechanism = LaplaceParameters(scale, total=default_total(size))
-    least = mechanism.proven_loss(d_in, size=size, prior=np.ones(len(drawn)))
+    least = mechanism.proven_loss(d_in, size=size, prior=np.ones(len(noisy_counts)))
     loss = map(max, loss, (least.epsilon, least.rho, least.range))
     loss = ob.PrivacyLoss(*loss, delta=1e-9, method="m")
     promise = PrivacyGuarantee(size, d_in, loss, "Approximate(MaxDivergence)")
-    labels = tuple(range(len(drawn)))
-    made = Release(tuple(drawn), labels, (prior,) * len(drawn), mechanism, promise)
+    labels = tuple(range(len(noisy_counts)))
+    made = Release(tuple(noisy_counts), labels, (prior,) * len(noisy_counts), mechanism, promise)
     assert Release.from_json(made.to_json()) == made
 
 
@@ -291,11 +291,21 @@ def changed(path, value):
 
 SCALE, NOISE = "mechanism.parameters.scale", "mechanism.parameters.noise"
 INVALID = "text: is not a release in JSON: "
-FIELDS = ("format", "version", "drawn", "categories", "prior", "mechanism", "size", "d_in", "loss")
+FIELDS = (
+    "format",
+    "version",
+    "noisy_counts",
+    "categories",
+    "prior",
+    "mechanism",
+    "size",
+    "d_in",
+    "loss",
+)
 PARAMETERS = "does not accept these parameters: "
 CORRUPTED = {
     "another format": ("format", "opendp release", r"'opendp release' - at `\$\.format`"),
-    "a later version": ("version", 3, "version=3: this package reads version 2, .*; run `pip ins"),
+    "a later version": ("version", 4, "version=4: this package reads version 3, .*; run `pip ins"),
     "text version": ("version", "1", r"Expected `int`, got `str` - at `\$\.version`"),
     "an extra field": ("posterior", [1], f"{INVALID}.*unknown field `posterior`"),
     "an extra field of the loss": ("loss.alpha", 1, f"{INVALID}.*unknown field `alpha`"),
@@ -304,16 +314,36 @@ CORRUPTED = {
         f"no {name}": (name, ..., f"{INVALID}.*missing required field `{name.split('.')[-1]}`")
         for name in (*FIELDS, "measure", "loss.delta")
     },
-    "too few draws": ("drawn", [3, 2], r"drawn=\[3, 2\]: must be 3 integers"),
-    "too many draws": ("drawn", [3, 0, 2, 0], "must be 3 integers"),
-    "fraction of a draw": ("drawn", [3, 0.5, 2], r"Expected `int`, got `float` - at `\$\.drawn"),
-    "a draw beyond any integer": ("drawn", [3, 0, 10**30], r"Expected `int` <= .*`\$\.drawn"),
-    "a draw beyond the machine's": ("drawn", [3, 0, 2**63], r"Expected `int` <= .*`\$\.drawn"),
-    "a draw as far below": ("drawn", [3, 0, -(2**63) - 1], r"Expected `int` >= .*`\$\.drawn"),
+    "too few draws": ("noisy_counts", [3, 2], r"noisy_counts=\[3, 2\]: must be 3 integers"),
+    "too many draws": ("noisy_counts", [3, 0, 2, 0], "must be 3 integers"),
+    "fraction of a draw": (
+        "noisy_counts",
+        [3, 0.5, 2],
+        r"Expected `int`, got `float` - at `\$\.noisy_counts",
+    ),
+    "a draw beyond any integer": (
+        "noisy_counts",
+        [3, 0, 10**30],
+        r"Expected `int` <= .*`\$\.noisy_counts",
+    ),
+    "a draw beyond the machine's": (
+        "noisy_counts",
+        [3, 0, 2**63],
+        r"Expected `int` <= .*`\$\.noisy_counts",
+    ),
+    "a draw as far below": (
+        "noisy_counts",
+        [3, 0, -(2**63) - 1],
+        r"Expected `int` >= .*`\$\.noisy_counts",
+    ),
     "empty categories": ("categories", [], r"`array` of length >= 1 - at `\$\.categories`"),
     "one category": ("categories", ["a"], r"categories=\['a'\]: must be at least 2, or one of se"),
     "categories repeated": ("categories", ["a", "b", "a"], "must be all different"),
-    "too few categories": ("categories", ["a", "b"], r"drawn=\[3, 0, 2\]: must be 2 integers"),
+    "too few categories": (
+        "categories",
+        ["a", "b"],
+        r"noisy_counts=\[3, 0, 2\]: must be 2 integers",
+    ),
     "null category": ("categories", ["a", "b", None], r"got `null` - at `\$\.categories"),
     "prior too short": ("prior", [1.0, 1.0], r"prior=\[1.0, 1.0\]: must be 3 numbers"),
     "prior of zero": ("prior", [1.0, 0.0, 1.0], r"Expected `float` > 0\.0 - at `\$\.prior\[1\]`"),
@@ -352,7 +382,17 @@ def test_a_corrupted_field_is_rejected_by_name(name):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "drawn", "{", "[]", "null", "1", b"\xff\xfd", '{"drawn": [1, 2]}', '{"format": NaN}'],
+    [
+        "",
+        "noisy_counts",
+        "{",
+        "[]",
+        "null",
+        "1",
+        b"\xff\xfd",
+        '{"noisy_counts": [1, 2]}',
+        '{"format": NaN}',
+    ],
 )
 def test_what_is_not_a_release_in_json_is_rejected(text):
     with pytest.raises(ValueError, match="text: is not a release"):
@@ -387,7 +427,7 @@ def test_counts_are_the_projection_of_what_was_drawn(mechanism, drawn, counts):
     assert made.counts == counts
     assert made.concentration.tolist() == [a + x for a, x in zip(made.prior, counts, strict=True)]
     again = Release.from_json(made.to_json())
-    assert (again.drawn, again.counts) == (drawn, counts)
+    assert (again.noisy_counts, again.counts) == (drawn, counts)
 
 
 # --- copies
@@ -409,4 +449,4 @@ def test_a_copy_with_other_fields_has_a_posterior_of_its_own():
     made = release(LaplaceParameters(2.0))
     assert dataclasses.replace(made) == made
     assert made.counts == (3, 0, 2)
-    assert dataclasses.replace(made, drawn=(1, 1, 3)).counts == (1, 1, 3)
+    assert dataclasses.replace(made, noisy_counts=(1, 1, 3)).counts == (1, 1, 3)

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -422,7 +421,7 @@ def test_levels_are_a_mapping(posterior: Any) -> None:
 def test_a_table_asked_twice_is_two_looks() -> None:
     once, more = tables(900), tables(900, seed=0)
     more["again"] = release(
-        np.array(once["county"].drawn)[::-1], once["county"].categories[::-1], 8.0, 900
+        np.array(once["county"].noisy_counts)[::-1], once["county"].categories[::-1], 8.0, 900
     )
     parts = {**PARTS, "again": np.arange(LEAVES)[::-1]}
     one, two = LevelsPosterior(once, PARTS), LevelsPosterior(more, parts)
@@ -509,37 +508,6 @@ def test_one_indented_table_of_all_levels(posterior: Any) -> None:
     assert str(posterior).splitlines()[1].split()[0] == "north"
     with pytest.raises(ValueError, match=r"level=1: must be"):
         posterior.sheet(1)
-
-
-@pytest.mark.parametrize("decimals", [1, 2, 4])
-def test_rounded_means_add_up(posterior: Any, decimals: int) -> None:
-    rounded = posterior.agreeing_means(decimals)
-    units = {name: np.rint(shares * 10**decimals) for name, shares in rounded.items()}
-    assert units["region"].sum() == 10**decimals
-    for name, parts in PARTS.items():
-        assert np.array_equal(np.bincount(parts, units["county"]), units[name])
-        off = np.abs(rounded[name] - posterior[name].mean()) * 10**decimals
-        assert off.max() < 1
-        assert np.abs(units[name] / 10**decimals - rounded[name]).max() < 1e-12
-
-
-def test_rounded_means_are_in_the_order_of_the_categories_of_each_level() -> None:
-    shares, order = np.array([0.104, 0.204, 0.303, 0.389]), [2, 0, 3, 1]
-
-    class Found(dict[str, Any]):
-        _tables = SimpleNamespace(
-            parent=np.array([4, 4, 5, 5, 6, 6, 6]),
-            levels=[np.array([6]), np.array([4, 5]), np.arange(4)],
-            places={"halves": (1, np.array([1, 0])), "quarters": (2, np.array(order))},
-        )
-
-    found: Any = Found(quarters=SimpleNamespace(mean=lambda: shares[order]))
-    rounded = LevelsPosterior.agreeing_means(found, 2)
-    assert np.abs(rounded["quarters"] - shares[order]).max() < 0.01
-    assert rounded["halves"] == pytest.approx([0.69, 0.31], abs=0.011)
-    quarters = dict(zip(order, rounded["quarters"], strict=True))
-    halves = [quarters[2] + quarters[3], quarters[0] + quarters[1]]
-    assert rounded["halves"] == pytest.approx(halves)
 
 
 def test_a_second_look_is_not_a_second_row() -> None:

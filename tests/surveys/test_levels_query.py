@@ -233,7 +233,7 @@ def test_levels_of_rows_limited_for_each_identifier_add_up() -> None:
         people(contributions=1, identifier="who").query().truncate_per_group(2), tree
     )
     found: Any = survey.release()
-    fine, fours = (np.array(found[name].drawn) for name in tree)
+    fine, fours = (np.array(found[name].noisy_counts) for name in tree)
     assert fine.sum() == fours.sum() == 80
     assert np.array_equal(fine.reshape(4, 4).sum(axis=1), fours)
     assert found.posterior["age by 4"].counts.mean() == pytest.approx(fours, abs=0.1)

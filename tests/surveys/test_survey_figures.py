@@ -55,7 +55,7 @@ def test_every_question_has_a_picture_of_its_means_and_intervals():
 def test_no_dot_of_a_row_hides_another_and_no_colour_is_of_two(number):
     labels = tuple("abcdefgh"[:number])
     drawn = ((20,) * number,) * len(GROUPS)
-    groups = replace(GROUPS, drawn=drawn, categories=labels, prior=(1.0,) * number)
+    groups = replace(GROUPS, noisy_counts=drawn, categories=labels, prior=(1.0,) * number)
     (ax,) = ob.Survey(("groups",), (groups,)).plot().axes
     heights = np.array([series.lines[0].get_ydata() for series in ax.containers])
     if number == 8:

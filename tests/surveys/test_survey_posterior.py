@@ -117,16 +117,8 @@ def test_answers_agree_and_find_the_truth(size: int | None) -> None:
     assert abs(found.records.mean() - SIZE) < 5 * found.records.std() + 1e-9
 
 
-def test_rounded_means_agree_and_stay_near() -> None:
-    found = posterior()
-    pair, vote, turned = found.agreeing_means(
-        ("age", "vote"), ("vote",), ("vote", "age"), decimals=3
-    )
-    assert pair.reshape(2, 3).sum(axis=0).round(12).tolist() == vote.tolist()
-    assert pair.reshape(2, 3).T.reshape(-1).tolist() == turned.tolist()
-    assert np.all(np.abs(pair - found.marginal("age", "vote").mean()) < 2e-3)
-    assert found.agreeing_means(("vote",), decimals=1)[0].sum() == pytest.approx(1)
-    (assumed,) = found.independences
+def test_what_no_table_ties_is_assumed_to_be_independent() -> None:
+    (assumed,) = posterior().independences
     assert {assumed[0], assumed[1]} == {("vote",), ("region",)}
     assert assumed[2] == ("age",)
 
@@ -567,8 +559,6 @@ def test_two_draws_that_agree_are_two_looks() -> None:
         (lambda p: p.marginal("vote").difference("left", "up"), KeyError, "'up': is not a c"),
         (lambda p: p.marginal("vote").quantity(lambda q: 1.0), ValueError, "function: returned"),
         (lambda p: p.marginal("vote").quantity(lambda q: 1.0, of="x"), ValueError, "of='x'"),
-        (lambda p: p.agreeing_means(("vote", "region"), decimals=3), ValueError, "no clique of"),
-        (lambda p: p.agreeing_means(("vote",), decimals=0), ValueError, "decimals=0: must be"),
         (lambda p: p.synthetic(0), ValueError, "copies=0: must be"),
         (lambda p: p.synthetic(10**7), ValueError, "copies=10000000: must be at most"),
         (lambda p: p.synthetic(kind="sample"), ValueError, "kind='sample': must be"),

@@ -194,7 +194,7 @@ def test_the_noise_of_questions_is_independent():
     asked = {name: {"column": "age", "nulls": "old"} for name in ("once", "again")}
     measurement = ob.survey(context(split_evenly_over=1).query(), asked).resolve()
     data = frame()
-    drawn = np.array([[release.drawn for release in measurement(data)] for _ in range(200)])
+    drawn = np.array([[release.noisy_counts for release in measurement(data)] for _ in range(200)])
     noise = drawn - len(ROWS) // 3
     once, again = noise[:, 0].ravel(), noise[:, 1].ravel()
     limit = 5 / math.sqrt(once.size)

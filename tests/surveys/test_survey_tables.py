@@ -296,29 +296,6 @@ def test_edges_say_what_is_independent() -> None:
     assert len(tree.separations()) == len(tree.cliques) - 1
 
 
-def test_rounded_tables_agree() -> None:
-    rng = np.random.default_rng(3)
-    levels, scopes = (3, 4, 2, 5), [(0, 1), (1, 2), (1, 3), (2, 3)]
-    looks = [
-        NoisyTable(scope, DrawnCounts.of(np.zeros(number), NOISES[0]))
-        for scope in scopes
-        for number in [int(np.prod([levels[v] for v in scope]))]
-    ]
-    model = Model(levels, looks, 10, None)
-    for units in (1, 10, 1000):
-        joint = rng.dirichlet(np.full(120, 0.3))
-        means = {clique: margin(joint[None], levels, clique)[0] for clique in model.tree.cliques}
-        found = model.rounded(means, units)
-        for clique, cells in found.items():
-            assert cells.sum() == units
-            assert cells.min() >= 0
-            assert np.abs(cells - units * means[clique]).max() < 3
-        for edge in model.tree.edges:
-            ends = (model.tree.cliques[edge.child], model.tree.cliques[edge.parent])
-            one, other = (model.margin(found[end], end, edge.separator) for end in ends)
-            np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.parametrize("scope", list(itertools.permutations(range(3))))
 def test_tables_of_new_records_have_their_axes_in_order(scope: tuple[int, ...]) -> None:
     """All records are in one cell, of axes of three lengths, in whichever order they are drawn."""

@@ -134,7 +134,7 @@ def test_rows_by_a_column_are_not_those_with_the_least_values():
     of = plain_context(frame, {"contributions": 1, "identifier": "who"}, {"epsilon": 1e4})
     query = of.query().truncate_per_group(1, keep=dp.polars.SortBy(["x"]))
     release = ob.posterior(query, "x", categories=[10, 20, 30], nulls=10, unknown=10).release()
-    assert release.drawn == (0, 1, 0)
+    assert release.noisy_counts == (0, 1, 0)
     assert release.guarantee.kept == ""
     page = (DOCS / "guarantee.md").read_text(encoding="utf-8")
     assert "of a person with 30, 10 and 20 it keeps 20" in page

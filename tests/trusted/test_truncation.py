@@ -147,7 +147,7 @@ SOURCES.append(joined)
 
 def apart(survey: Any) -> int:
     """The records by which the three questions do not add up, but for noise far below one."""
-    four, age, table = (np.array(survey[name].drawn) for name in LEVELS)
+    four, age, table = (np.array(survey[name].noisy_counts) for name in LEVELS)
     assert four.sum() == age.sum() == table.sum() == 8000
     differences = age.reshape(4, 4).sum(axis=1) - four, table.reshape(16, 3).sum(axis=1) - age
     return sum(int(np.abs(each).sum()) for each in differences)
@@ -169,10 +169,10 @@ def test_every_question_and_release_counts_the_same_rows(source, keep, tmp_path)
         ob.survey(of.query().truncate_per_group(2, keep=keep), LEVELS).release() for _ in range(2)
     ]
     assert [apart(survey) for survey in surveys] == [0, 0]
-    assert len({survey["table"].drawn for survey in surveys}) == 1
+    assert len({survey["table"].noisy_counts for survey in surveys}) == 1
     rows = data.collect().group_by("who", maintain_order=True)
     exact = (rows.head(2) if keep == "first" else rows.tail(2))["age"].value_counts()
-    assert dict(exact.iter_rows()) == dict(enumerate(surveys[0]["age"].drawn))
+    assert dict(exact.iter_rows()) == dict(enumerate(surveys[0]["age"].noisy_counts))
     rules = {survey[name].guarantee.kept for survey in surveys for name in LEVELS}
     assert rules == {f"the {keep} 2 rows of each who"}, "by which they may be combined"
 
@@ -184,7 +184,7 @@ def test_releases_of_the_same_rows_have_one_posterior(keep: Any) -> None:
         ob.survey(query().truncate_per_group(2, keep=keep), LEVELS).release() for _ in range(3)
     )
     together: Any = ob.combine_tables({"age": age["age"], "four": four["four"]})
-    assert together["age"].counts.mean() == pytest.approx(again["age"].drawn, abs=0.01)
+    assert together["age"].counts.mean() == pytest.approx(again["age"].noisy_counts, abs=0.01)
 
 
 #: One of a frame, of a file, of several, and of a plan.
@@ -200,7 +200,7 @@ def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(source, tmp
     of = opened(source(tmp_path), 3)
     surveys = [ob.survey(of.query().truncate_per_group(2), LEVELS).release() for _ in range(2)]
     assert [apart(survey) for survey in surveys] == [0, 0]
-    assert surveys[0]["table"].drawn != surveys[1]["table"].drawn
+    assert surveys[0]["table"].noisy_counts != surveys[1]["table"].noisy_counts
     rules = [{survey[name].guarantee.kept for name in LEVELS} for survey in surveys]
     assert [len(each) for each in rules] == [1, 1] != len(set.union(*rules))
     assert all(of.startswith("rows drawn at random, once for survey ") for of in set.union(*rules))
@@ -216,14 +216,14 @@ def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(source, tmp
 def test_two_questions_are_of_the_same_drawn_rows() -> None:
     both = {name: LEVELS[name] for name in ("four", "age")}
     survey = ob.survey(opened(FRAME.lazy()).query().truncate_per_group(2), both).release()
-    four, age = (np.array(survey[name].drawn) for name in both)
+    four, age = (np.array(survey[name].noisy_counts) for name in both)
     assert np.array_equal(age.reshape(4, 4).sum(axis=1), four)
 
 
 def test_drawn_rows_of_a_survey_have_one_posterior() -> None:
     survey = ob.survey(opened(SOME.lazy()).query().truncate_per_group(2), LEVELS).release()
     posterior: Any = ob.Survey.from_json(survey.to_json()).posterior
-    assert posterior["age"].counts.mean() == pytest.approx(survey["age"].drawn, abs=0.01)
+    assert posterior["age"].counts.mean() == pytest.approx(survey["age"].noisy_counts, abs=0.01)
     (said,) = limited(survey["age"].guarantee)
     assert "limited to rows drawn at random, once for survey" in said
 
@@ -304,7 +304,7 @@ def test_one_record_more_moves_rows_of_others_where_order_is_not_asked_for(monke
 
     one, other = drawn(frame), drawn(one_more)
     assert one.guarantee.d_in == 1
-    assert np.abs(np.subtract(one.drawn, other.drawn)).sum() > 1
+    assert np.abs(np.subtract(one.noisy_counts, other.noisy_counts)).sum() > 1
 
 
 @pytest.mark.parametrize("make", [UNORDERED[1], UNORDERED[2]])
@@ -316,7 +316,7 @@ def test_frames_without_a_fixed_order_do_differ(make, monkeypatch, tmp_path):
         ob.survey(of.query().truncate_per_group(1, keep="first"), {"table": TABLE}).release()
         for _ in range(3)
     ]
-    assert len({survey["table"].drawn for survey in found}) > 1
+    assert len({survey["table"].noisy_counts for survey in found}) > 1
 
 
 @pytest.mark.parametrize(("stable", "same"), [(True, True), (False, False)])

@@ -276,5 +276,5 @@ def test_axes_keep_their_order_from_counts_to_release() -> None:
     assert posterior.output_domain.descriptor.axes == ("w", "a")
     measurement = ob.m.make_knorm_parameters(*posterior.output_space, dp.max_divergence(), 1e-3)
     release = measurement(np.array([2.0, 4.0, 6.0, 4.0]))
-    assert (release.axes, release.drawn) == (("w", "a"), (1, 2, 3, 0))
+    assert (release.axes, release.noisy_counts) == (("w", "a"), (1, 2, 3, 0))
     assert release.prior == (1.0, 2.0, 3.0, 4.0)

@@ -27,15 +27,15 @@ PROMISE = PrivacyGuarantee(
 
 def release(**changed: Any) -> DiscoveredRelease:
     given: dict[str, Any] = {"column": "town", "categories": ("none", "Avon", "Bath", "York")}
-    given |= {"drawn": (-2, 25, 310, 40), "listed": 1, "guarantee": PROMISE}
-    given |= {"discovery": Discovery(LAW, DiscreteLaplace(5.0)), "drawn_rest": 77}
+    given |= {"noisy_counts": (-2, 25, 310, 40), "listed": 1, "guarantee": PROMISE}
+    given |= {"discovery": Discovery(LAW, DiscreteLaplace(5.0)), "noisy_rest": 77}
     return DiscoveredRelease(**given | changed)
 
 
 def test_what_is_listed_stands_first_in_every_array() -> None:
     """The posterior has discovered keys first; a release has the listed ones first."""
-    one = release(drawn=(900, 25, 310, 40))
-    assert np.abs(one.posterior.mean() - np.array(one.drawn)).max() < 6
+    one = release(noisy_counts=(900, 25, 310, 40))
+    assert np.abs(one.posterior.mean() - np.array(one.noisy_counts)).max() < 6
     lower, upper = one.posterior.interval(0.95)
     assert np.all(lower <= one.posterior.mean())
     assert np.all(one.posterior.mean() <= upper)
@@ -47,7 +47,7 @@ def test_what_is_listed_stands_first_in_every_array() -> None:
 
 
 def test_shares_of_all_end_with_everything_else() -> None:
-    one = release(drawn=(0, 25, 310, 40), drawn_rest=10_000)
+    one = release(noisy_counts=(0, 25, 310, 40), noisy_rest=10_000)
     everything = one.among_all
     assert everything is not None
     assert everything.mean().shape == (5,)
@@ -56,14 +56,14 @@ def test_shares_of_all_end_with_everything_else() -> None:
 
 
 def test_without_the_rest_nothing_is_said_of_it() -> None:
-    one = release(drawn_rest=None, discovery=Discovery(OptimalThreshold(1.0, 1e-8)))
+    one = release(noisy_rest=None, discovery=Discovery(OptimalThreshold(1.0, 1e-8)))
     assert one.rest is None
     assert one.among_all is None
     assert "was not asked" in str(one)
 
 
 def test_the_bound_of_a_hidden_category_is_the_proved_one() -> None:
-    hidden = release(drawn_rest=None, discovery=Discovery(OptimalThreshold(1.0, 1e-8))).hidden("X")
+    hidden = release(noisy_rest=None, discovery=Discovery(OptimalThreshold(1.0, 1e-8))).hidden("X")
     assert hidden.upper(0.95) == 20  # P(hidden | 20) = .0836, P(hidden | 21) = .0308
     with pytest.raises(ValueError, match="label='Bath': is shown"):
         release().hidden("Bath")
@@ -74,13 +74,13 @@ def test_the_bound_of_a_hidden_category_is_the_proved_one() -> None:
 def test_the_rest_has_its_proved_interval() -> None:
     rest = release().rest
     assert rest is not None
-    assert rest.drawn == 77
+    assert rest.noisy_count == 77
     assert rest.interval(0.95) == (62.0, 92.0)  # t = 15 for ε = .2
 
 
 @pytest.mark.parametrize("rest", [-9, 0, 9])
 def test_everything_else_is_there_whatever_was_drawn_for_it(rest: int) -> None:
-    one = DiscoveredRelease.from_json(release(drawn_rest=rest).to_json())
+    one = DiscoveredRelease.from_json(release(noisy_rest=rest).to_json())
     last = one.estimates().row(-1, named=True)
     assert (last["category"], last["count"]) == (None, max(rest, 0))
     assert f"together: {rest} records" in " ".join(one.sheet(wait=False).notes)
@@ -102,9 +102,9 @@ _GAUSSIAN = Discovery(GaussianThreshold(4.0, 25), DiscreteGaussian(20.0))
     "one",
     [
         release(),
-        release(listed=0, categories=(1, 2, 30, 400), drawn=(25, 26, 27, 28)),
-        release(categories=(), drawn=(), listed=0),
-        release(drawn_rest=None, discovery=Discovery(OptimalThreshold(1.0, 1e-8)), people=True),
+        release(listed=0, categories=(1, 2, 30, 400), noisy_counts=(25, 26, 27, 28)),
+        release(categories=(), noisy_counts=(), listed=0),
+        release(noisy_rest=None, discovery=Discovery(OptimalThreshold(1.0, 1e-8)), people=True),
         release(discovery=_GAUSSIAN, guarantee=_KEPT),
     ],
 )
@@ -129,9 +129,9 @@ def law(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"drawn": [-2, 25, 310]}, "drawn=.*must be 4 integers"),
-        ({"drawn": [-2, 18, 310, 40]}, "must be at least the threshold"),
-        ({"listed": 5}, "drawn=.*of which"),
+        ({"noisy_counts": [-2, 25, 310]}, "noisy_counts=.*must be 4 integers"),
+        ({"noisy_counts": [-2, 18, 310, 40]}, "must be at least the threshold"),
+        ({"listed": 5}, "noisy_counts=.*of which"),
         ({"categories": ["none", "Avon", "Avon", "York"]}, "must be all different"),
         ({"categories": ["none", "Avon", "Bath", 3]}, "of one type"),
         ({"categories": ["none", "York", "Bath", "Avon"]}, "must be sorted"),
@@ -148,7 +148,7 @@ def law(**changed: Any) -> dict[str, Any]:
         ),
         ({"labels": "public"}, "labels"),
         ({"format": "opendp-bayes release"}, "Release.from_json"),
-        ({"version": 2}, "newer"),
+        ({"version": 3}, "newer"),
         ({"more": 1}, "more"),
     ],
 )

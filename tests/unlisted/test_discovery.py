@@ -208,7 +208,7 @@ def test_a_seed_that_the_session_has_set_decides_nothing() -> None:
     for _ in range(8):
         pl.set_random_seed(1)
         np.random.seed(1)
-        found.add(asked(pl.LazyFrame({"key": ROWS})).release().drawn)
+        found.add(asked(pl.LazyFrame({"key": ROWS})).release().noisy_counts)
     assert len(found) > 1
 
 
@@ -236,7 +236,7 @@ def test_listed_values_are_shown_whatever_their_count_and_others_come_sorted() -
 def test_nulls_are_counted_under_their_label_with_the_text_that_reads_so(nulls: Any) -> None:
     rows = ["a"] * 200 + [None] * 300 + ["none"] * 400
     release = asked(pl.LazyFrame({"key": rows}), nulls=nulls).release()
-    count = dict(zip(release.categories, release.drawn, strict=True))
+    count = dict(zip(release.categories, release.noisy_counts, strict=True))
     expected = 700 if nulls == "none" else 400
     assert abs(count["none"] - expected) < 40
     assert release.listed == (nulls == "none")
@@ -280,7 +280,7 @@ def test_people_are_counted_where_the_records_say_who_they_are() -> None:
     found = ob.discover(query, "key", nulls=ob.DROP)
     release = found.release()
     assert release.people
-    assert abs(release.drawn[0] - 300) < 150  # noise of 12, and 1500 records
+    assert abs(release.noisy_counts[0] - 300) < 150  # noise of 12, and 1500 records
     assert found.summarize()["d_in"].item() == release.guarantee.distance.records == 5
 
 
@@ -290,7 +290,7 @@ def test_records_are_counted_where_the_plan_has_changed_who_they_are_of() -> Non
     for plan in (query.with_columns(id=pl.lit(0)), query.select("key")):
         found = ob.discover(plan, "key", nulls=ob.DROP)
         assert not found._bound.space.people
-    assert abs(found.release().drawn[0] - 500) < 60
+    assert abs(found.release().noisy_counts[0] - 500) < 60
     same = query.filter(pl.col("key") == "a").with_columns(other=pl.col("id"))
     found = ob.discover(same, "key", nulls=ob.DROP)
     assert found._bound.space.people
@@ -407,4 +407,4 @@ def test_values_of_a_person_that_are_drawn_at_random_are_all_counted_alike() -> 
     release = asked_of.release()
     assert release.categories == tuple(f"k{value}" for value in range(6))
     spread = math.sqrt(600 * (1 / 3) * (2 / 3))
-    assert np.abs(np.array(release.drawn) - 200).max() < 8 * spread + 8
+    assert np.abs(np.array(release.noisy_counts) - 200).max() < 8 * spread + 8

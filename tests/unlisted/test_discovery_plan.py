@@ -1,6 +1,5 @@
 """Plans of a discovery: the counts that each law shows, and what each loses."""
 
-import json
 import math
 
 import pytest
@@ -84,10 +83,6 @@ def test_a_plan_is_a_table_a_frame_and_json() -> None:
     assert frame["shown_95"].to_list() == [row.least_shown(0.95) for row in found.rows]
     assert frame["rest_std"].is_not_null().all()
     assert (frame["rho"] == math.inf).any()
-    read = json.loads(found.to_json())
-    assert read["recommended"] == "optimal_threshold"
-    assert read["rows"][0]["shown_half"] == frame["shown_half"][0]
-    assert read["budget"] == {"epsilon": 1.0, "delta": 1e-8}
     one = repr(ob.plan_discovery(epsilon=1.0, delta=1e-8))
     assert "Neighbours differ by 1 record added or removed." in one
     assert "rest" not in one

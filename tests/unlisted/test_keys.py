@@ -229,15 +229,15 @@ def batch(*rows: tuple[Any, int], dtype: Any = pl.String) -> pl.DataFrame:
 
 def test_batches_of_an_adapter_are_one_set_of_counts() -> None:
     release = through_the_door([batch(("b", 9), ("z", 1)), batch(), batch(("a", 7))])
-    assert (release.categories, release.drawn) == (("a", "b"), (7, 9))
+    assert (release.categories, release.noisy_counts) == (("a", "b"), (7, 9))
     some = batch((date(2026, 5, 1), 9), (None, 8), dtype=pl.Date)
     release = through_the_door([some], "other", nulls="none")
-    assert (release.categories, release.drawn) == (("none", "2026-05-01"), (8, 9))
+    assert (release.categories, release.noisy_counts) == (("none", "2026-05-01"), (8, 9))
 
 
 def test_a_listed_value_of_two_batches_is_added_up() -> None:
     release = through_the_door([batch(("a", 3), (None, 4)), batch(("a", 5))], nulls="a")
-    assert (release.categories, release.drawn) == (("a",), (12,))
+    assert (release.categories, release.noisy_counts) == (("a",), (12,))
 
 
 @pytest.mark.parametrize("batches", [[batch(("a", 9), ("a", 9))], [batch(("a", 9))] * 2])

@@ -432,7 +432,7 @@ def test_keys_that_are_alike_are_warned_of() -> None:
     truth, draws = alike[0], alike[3].shares_of_all
     assert draws is not None
     assert draws.mean[-1] == pytest.approx(truth, rel=0.06)
-    without = NoisyKeys(alike[3].keys.law, alike[3].keys.drawn, NONE)
+    without = NoisyKeys(alike[3].keys.law, alike[3].keys.noisy_counts, NONE)
     assert counts_of_keys(without).warning is None
 
 
@@ -591,13 +591,13 @@ def test_markov_chains_meet() -> None:
 
 # Arguments.
 def test_noisy_counts_that_the_law_cannot_give_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"drawn: .*at least 6, .*law"):
+    with pytest.raises(ValueError, match=r"noisy_counts: .*at least 6, .*law"):
         NoisyKeys(LAWS[1], np.array([7, 5]), NONE)
     lowest = SMALL.masses[0]
     NoisyKeys(SMALL, NONE, np.array([lowest]))
     with pytest.raises(ValueError, match=rf"listed: every entry must be at least {lowest}, by"):
         NoisyKeys(SMALL, NONE, np.array([lowest - 1]))
-    with pytest.raises(TypeError, match=r"drawn: .*sequence of whole numbers"):
+    with pytest.raises(TypeError, match=r"noisy_counts: .*sequence of whole numbers"):
         NoisyKeys(SMALL, np.array([7.5]), NONE)
     with pytest.raises(TypeError, match=r"listed: .*sequence of whole numbers"):
         NoisyKeys(SMALL, NONE, np.array([[7]]))

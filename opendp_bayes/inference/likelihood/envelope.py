@@ -70,7 +70,7 @@ def check_drawn(noisy: DrawnCounts, size: int | None) -> None:
     """Check that some counts of at most `MOST_RECORDS` records can have been drawn."""
     number = math.fsum(noisy.drawn.tolist()) if size is None else size
     if number > MOST_RECORDS:
-        what = "drawn: sums to" if size is None else "size: is"
+        what = "noisy_counts: sums to" if size is None else "size: is"
         raise ValueError(
             f"{what} {number:.10g} records, and a posterior given noise on the counts is known for"
             f" at most {MOST_RECORDS:g}; release a sample or parts of the records, or {_REMAINS}."
@@ -114,8 +114,8 @@ def _check_possible(noisy: DrawnCounts, size: int | None) -> None:
 def _impossible(shown: str, scale: float, size: int | None) -> str:
     records = "any number of records" if size is None else f"size={size} records"
     return (
-        f"drawn: {shown}, which noise of scale {scale:g} makes of {records} with a probability"
-        " below 1e-300; check the scale and the size of the release."
+        f"noisy_counts: {shown}, which noise of scale {scale:g} makes of {records} with a"
+        " probability below 1e-300; check the scale and the size of the release."
     )
 
 

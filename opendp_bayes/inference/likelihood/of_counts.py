@@ -173,7 +173,7 @@ def noise_of(argument: str, release: ReleasedData) -> DrawnCounts:
     ValueError
         Where that is not noise on each count.
     """
-    likelihood = likelihood_of(release.setting, release.drawn)
+    likelihood = likelihood_of(release.setting, release.noisy_counts)
     if not isinstance(likelihood, DrawnCounts):
         raise ValueError(
             f"{argument}: was made by {release.mechanism.name!r}; needs noise on the counts, as"
@@ -301,15 +301,15 @@ def _check_scale(scale: float) -> None:
 def _check_total(noisy_counts: Integers, size: int | None) -> None:
     if sum(noisy_counts.tolist()) != size:  # machine integers may overflow
         raise ValueError(
-            f"drawn={noisy_counts.tolist()}: must sum to size={size}, which this mechanism keeps;"
-            " no run of it draws anything else."
+            f"noisy_counts={noisy_counts.tolist()}: must sum to size={size}, which this mechanism"
+            " keeps; no run of it draws anything else."
         )
 
 
 def _check_counts(noisy_counts: Integers, size: int | None) -> None:
     if noisy_counts.min() < 0:
         raise ValueError(
-            f"drawn={noisy_counts.tolist()}: must be at least 0, because this mechanism draws"
-            " counts."
+            f"noisy_counts={noisy_counts.tolist()}: must be at least 0, because this mechanism"
+            " draws counts."
         )
     _check_total(noisy_counts, size)

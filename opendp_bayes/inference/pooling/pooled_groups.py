@@ -79,7 +79,7 @@ def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
     each = list(releases.values())
     first, whole, rest = each[0], each[0].whole, None
     if whole is None:
-        drawn = np.array([release.drawn for release in each])
+        drawn = np.array([release.noisy_counts for release in each])
         noisy = DrawnCounts.of(drawn, noise_of("pooled", first).noise)
     else:
         every = noise_of("pooled", whole)

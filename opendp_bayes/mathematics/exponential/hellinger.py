@@ -12,16 +12,10 @@ a`, in the rounding of `ln G(a)`, which is of order `a ln a`. `log_gamma_gap` co
 own expansion instead, in which every large term has been cancelled by hand (docs: Numerics).
 """
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.validation import SMALLEST_PRIOR, Floats
-
-#: Distances that are increasing functions of the Bhattacharyya divergence, and so share its
-#: sensitivities' extremal data sets.
-Distance = Literal["hellinger", "angle"]
 
 #: Bound on the relative error of a gap for arguments up to the largest, which is more than priors
 #: and sizes may be (docs: Numerics).
@@ -79,50 +73,13 @@ def hellinger_distance(a: ArrayLike, b: ArrayLike) -> Floats:
     return distance_from_divergence(_divergence(a, b))
 
 
-def bhattacharyya_angle(a: ArrayLike, b: ArrayLike) -> Floats:
-    """Bhattacharyya angle `arccos(BC)` between the Dirichlet distributions with concentrations `a`
-    and `b`.
-
-    The angle is a metric too, the length of the shortest arc between the square roots of the
-    densities, and an increasing function of the Hellinger distance, `2 arcsin(H / sqrt(2))`.
-
-    Parameters
-    ----------
-    a, b : array_like
-        Positive numbers, shape `(..., k)`, category axis last; leading axes broadcast. `k = 2` is
-        the Beta distribution.
-
-    Returns
-    -------
-    ndarray
-        An array of shape `(...)` with values in `[0, pi/2]`.
-
-    Raises
-    ------
-    ValueError
-        If the arrays have different numbers of categories or an entry is not from 1e-100 to 1e13.
-
-    Examples
-    --------
-    >>> from opendp_bayes.mechanisms import bhattacharyya_angle
-    >>> float(bhattacharyya_angle([2, 1], [1, 2]).round(6))
-    0.667457
-    """
-    return distance_from_divergence(_divergence(a, b), "angle")
-
-
-def distance_from_divergence(divergence: ArrayLike, distance: Distance = "hellinger") -> Floats:
-    """The distance, an increasing function of the Bhattacharyya divergence `D = -ln BC >= 0`,
-    accurate near 0 and near its largest value.
-    """
-    hellinger = np.sqrt(-np.expm1(-np.asarray(divergence, dtype=np.float64)))
-    return hellinger if distance == "hellinger" else 2 * np.arcsin(hellinger / np.sqrt(2.0))
+def distance_from_divergence(divergence: ArrayLike) -> Floats:
+    """The Hellinger distance of a Bhattacharyya divergence `D = -ln BC >= 0`, accurate near 0."""
+    return np.sqrt(-np.expm1(-np.asarray(divergence, dtype=np.float64)))
 
 
 def _divergence(a: ArrayLike, b: ArrayLike) -> Floats:
-    """`-ln BC`, shape `(...)`, of validated concentrations of shape `(..., k)`; rows of equal total
-    use the separable form.
-    """
+    """`-ln BC`, shape `(...)`, of concentrations of shape `(..., k)`."""
     try:
         first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     except (TypeError, ValueError):
@@ -138,69 +95,9 @@ def _divergence(a: ArrayLike, b: ArrayLike) -> Floats:
                 f"{argument}: every concentration must be from {SMALLEST_PRIOR:.0e} to"
                 f" {_LARGEST:.0e}."
             )
-    first, second = np.broadcast_arrays(first, second)
-    unequal = first.sum(axis=-1) != second.sum(axis=-1)
-    if not np.any(unequal):
-        return log_gamma_gap(first, second).sum(axis=-1)
-    divergence = np.empty(unequal.shape)
-    divergence[~unequal] = log_gamma_gap(first[~unequal], second[~unequal]).sum(axis=-1)
-    divergence[unequal] = _divergence_of_unequal_totals(first[unequal], second[unequal])
-    return divergence
-
-
-def _divergence_of_unequal_totals(a: Floats, b: Floats) -> Floats:
-    """`-ln BC` of rows, shape `(rows, k)`, without cancellation between the categories and their
-    total.
-
-    The leading part of a gap, `m G(d / m)` with `G(u) = u artanh(u) + ln(1 - u^2) / 2`, is
-    homogeneous, so over categories less total it is a sum of Bregman divergences of G, each of them
-    positive. Categories that do not differ have no gap and take part unshifted (docs: Numerics).
-    """
-    d = (b - a) / 2
-    lower = np.minimum(a, b)
-    shift = np.where(d != 0, np.maximum(np.ceil(_STIRLING_FROM - lower), 0.0), 0.0)
-    m = lower + np.abs(d) + shift
-    total_lower = np.minimum(a.sum(axis=-1), b.sum(axis=-1))
-    total_shift, total_d, total_m = shift.sum(axis=-1), d.sum(axis=-1), m.sum(axis=-1)
-    leading = (
-        _bregman(a + shift, d, m, total_d, total_m) + _bregman(b + shift, -d, m, -total_d, total_m)
-    ).sum(axis=-1)
-    steps = _steps(lower, np.abs(d), shift).sum(axis=-1) - _steps(
-        total_lower, np.abs(total_d), total_shift
-    )
-    tail = np.where(d != 0, _rest_from(lower + shift, np.abs(d)), 0.0).sum(axis=-1) - _rest_from(
-        total_lower + total_shift, np.abs(total_d)
-    )
-    return np.maximum(leading + steps + tail, 0.0)
-
-
-def _rest_from(lower: Floats, d: Floats) -> Floats:
-    lower = np.maximum(lower, _STIRLING_FROM)
-    return _stirling_rest(lower, d, _log_ratio(lower, d))
-
-
-def _bregman(a: Floats, d: Floats, m: Floats, total_d: Floats, total_m: Floats) -> Floats:
-    """The part of each category's Bregman divergence that comes from `a = m - d`: `p E(x) / 2` with
-    `p = m A / M`, `x = (a / m) / (A / M) - 1`.
-    """
-    total_a = a.sum(axis=-1)[..., None]
-    total_d, total_m = total_d[..., None], total_m[..., None]
-    # Then the small differences carry the digits, otherwise the small concentrations do.
-    close = np.abs(total_d) < total_m / 2
-    difference = np.where(close, total_d * m - d * total_m, a * total_m - total_a * m)
-    return m * (total_a / total_m) * entropy_gap(difference / (m * total_a)) / 2
-
-
-def entropy_gap(x: Floats) -> Floats:
-    """`(1 + x) ln(1 + x) - x >= 0` for `x >= -1`, elementwise, by its series near 0."""
-    small = np.abs(x) < 0.1
-    near = np.where(small, x, 0.0)
-    series = np.zeros(np.shape(x))
-    for n in range(18, 1, -1):
-        series = 1 / (n * (n - 1)) - near * series
-    direct = np.where(small | (x <= -1), 1.0, x)
-    far = np.where(x <= -1, 1.0, (1 + direct) * np.log1p(direct) - direct)
-    return np.where(small, series * near * near, far)
+    apart = np.abs((second - first).sum(axis=-1)) / 2  # of the totals, whose rounding is larger
+    of_totals = gap_above(np.minimum(first.sum(axis=-1), second.sum(axis=-1)), apart)
+    return np.maximum(log_gamma_gap(first, second).sum(axis=-1) - of_totals, 0.0)
 
 
 def log_gamma_gap(a: ArrayLike, b: ArrayLike) -> Floats:

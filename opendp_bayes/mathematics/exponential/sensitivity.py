@@ -13,21 +13,15 @@ certified side is needed.
 
 import math
 from collections.abc import Callable
-from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.exponential.hellinger import (
-    Distance,
-    distance_from_divergence,
-    gap_above,
-)
+from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.rounding import lower_end
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
-    as_choice,
     as_counts,
     as_positive,
     as_prior,
@@ -41,9 +35,7 @@ _LARGEST_BLOCK = 1 << 20  # entries of one block of the smooth-sensitivity searc
 _ROWS = 1024  # data sets that are searched together
 
 
-def local_sensitivity(
-    counts: ArrayLike, prior: ArrayLike, *, distance: Distance = "hellinger"
-) -> float:
+def local_sensitivity(counts: ArrayLike, prior: ArrayLike) -> float:
     """Local sensitivity `LS(x) = max over neighbours x' of H(posterior(x), posterior(x'))`; 0 for
     an empty data set, which has no neighbour.
 
@@ -55,9 +47,6 @@ def local_sensitivity(
         Non-negative whole numbers, shape `(k,)`.
     prior : array_like
         The prior concentration, a positive number or an array of shape `(k,)`.
-    distance : Distance, default "hellinger"
-        `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this package
-        uses.
 
     Raises
     ------
@@ -70,15 +59,14 @@ def local_sensitivity(
     >>> round(local_sensitivity([5, 5], 1.0), 6)
     0.21151
     """
-    as_choice(distance, "distance", get_args(Distance))
     counts = as_counts(counts)
     prior = as_prior(prior, counts.size)
     if not counts.any():
         return 0.0
-    return float(distance_from_divergence(_largest_gaps(counts[None], prior)[0], distance))
+    return float(distance_from_divergence(_largest_gaps(counts[None], prior)[0]))
 
 
-def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hellinger") -> float:
+def global_sensitivity(size: int, prior: ArrayLike) -> float:
     """Global sensitivity: the largest local sensitivity over data sets of `size` records.
 
     Source: `docs/research/proofs.md`, "Sensitivities". The papers' constant `sqrt(1 - pi/4)` is the
@@ -90,9 +78,6 @@ def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hel
         The number of records, at least 1.
     prior : array_like
         The prior concentration, shape `(k,)`.
-    distance : Distance, default "hellinger"
-        `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this package
-        uses.
 
     Raises
     ------
@@ -107,22 +92,16 @@ def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hel
     >>> round(global_sensitivity(100, [1.0, 1.0, 1.0]), 6)
     0.463251
     """
-    as_choice(distance, "distance", get_args(Distance))
     size, prior = as_size(size), as_prior(prior)
     if prior.size == 2:
         gap = np.max(half_gap(prior) + half_gap(prior[::-1] + (size - 1)))
     else:
         gap = np.sum(half_gap(np.partition(prior, 1)[:2]))
-    return float(distance_from_divergence(gap, distance))
+    return float(distance_from_divergence(gap))
 
 
 def smooth_sensitivity(
-    counts: ArrayLike,
-    prior: ArrayLike,
-    *,
-    gamma: float | None = None,
-    beta: float | None = None,
-    distance: Distance = "hellinger",
+    counts: ArrayLike, prior: ArrayLike, *, gamma: float | None = None, beta: float | None = None
 ) -> float:
     """Smooth sensitivity of `counts` over all data sets x' of the same size; `d(x, x')` is the
     number of records changed.
@@ -143,9 +122,6 @@ def smooth_sensitivity(
         Positive number; S is γ-smooth.
     beta : float, optional
         Positive number; S is β-smooth. Exactly one of `gamma` and `beta` is given.
-    distance : Distance, default "hellinger"
-        `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this package
-        uses.
 
     Raises
     ------
@@ -170,7 +146,7 @@ def smooth_sensitivity(
     prior = as_prior(prior, counts.size)
     if not counts.any():
         return 0.0
-    return float(_smooth(counts[None], prior, gamma, beta, distance)[0])
+    return float(_smooth(counts[None], prior, gamma, beta)[0])
 
 
 def local_sensitivities_at(counts: Integers, prior: Floats) -> Floats:
@@ -187,7 +163,7 @@ def smooth_sensitivities_at(
     positive sum; shape `(m,)`. Arguments are not checked.
     """
     parts = [counts[row : row + _ROWS] for row in range(0, len(counts), _ROWS)]
-    return np.concatenate([_smooth(chunk, prior, gamma, beta, "hellinger") for chunk in parts])
+    return np.concatenate([_smooth(chunk, prior, gamma, beta) for chunk in parts])
 
 
 def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
@@ -208,9 +184,7 @@ def half_gap(t: ArrayLike) -> Floats:
     return gap_above(t, 0.5)
 
 
-def _smooth(
-    counts: Integers, prior: Floats, gamma: float | None, beta: float | None, distance: Distance
-) -> Floats:
+def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | None) -> Floats:
     """The smooth sensitivity of every row of `counts`: `max over d` of the largest damped local
     sensitivity, in blocks of distances d.
 
@@ -218,10 +192,10 @@ def _smooth(
     the maximum. A distance at which no data set needs to be considered has sensitivity 0.
     """
     size = int(counts[0].sum())
-    largest = np.array(global_sensitivity(size, prior, distance=distance))
+    largest = np.array(global_sensitivity(size, prior))
 
     damped = _damping(gamma, beta)
-    best = damped(distance_from_divergence(_largest_gaps(counts, prior), distance), 0)
+    best = damped(distance_from_divergence(_largest_gaps(counts, prior)), 0)
     gaps_within = _gaps_within_two if prior.size == 2 else _gaps_within
     if len(counts) == 1 and prior.size > 2:
         undominated = _undominated(counts[0], prior)
@@ -236,12 +210,12 @@ def _smooth(
         # The largest within the last distance of the block is that of the block: can it be better?
         if prior.size > 2 and len(counts) > 1:
             furthest = distance_from_divergence(
-                gaps_within(counts[pending], prior, distances[-1:]), distance
+                gaps_within(counts[pending], prior, distances[-1:])
             )[:, 0]
             searched = pending[damped(furthest, first) > best[pending]]
         if searched.size:
             sensitivities = distance_from_divergence(
-                gaps_within(counts[searched], prior, distances), distance
+                gaps_within(counts[searched], prior, distances)
             )
             largest_damped = damped(sensitivities, distances).max(axis=1)
             best[searched] = np.maximum(best[searched], largest_damped)

@@ -20,7 +20,6 @@ from opendp_bayes.mathematics.validation import (
     RandomState,
     as_generator,
     as_level,
-    as_size,
 )
 from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.release_format.data import Label, ReleasedData
@@ -145,35 +144,6 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
     def log_evidence(self) -> float:
         """`ln P(drawn)` with the learned concentrations."""
         return self._whole.log_evidence
-
-    def agreeing_means(self, decimals: int) -> dict[str, Floats]:
-        """Posterior means of the probabilities of every level, by name, rounded so that they add up
-        from level to level; each is one of the two nearest numbers of so many `decimals`.
-        """
-        decimals = as_size(decimals, "decimals", "decimals")
-        above, levels = self._tables.parent, self._tables.levels
-        exact = np.zeros(above.size)
-        finest = next(
-            release_name
-            for release_name, (depth, _) in self._tables.places.items()
-            if depth == len(levels) - 1
-        )
-        exact[levels[-1][self._tables.places[finest][1]]] = self[finest].mean() * 10.0**decimals
-        for numbers in levels[:0:-1]:
-            np.add.at(exact, above[numbers], exact[numbers])
-        rounded = np.floor(exact)
-        rounded[-1] = 10**decimals
-        for numbers in levels[1:]:
-            family, down = above[numbers], rounded[numbers]
-            missing = rounded - np.bincount(family, down, above.size)
-            order = np.lexsort((down - exact[numbers], family))  # the largest rest first
-            first = np.searchsorted(family[order], family[order])
-            rank = np.arange(order.size) - first
-            rounded[numbers[order]] += rank < missing[family[order]]
-        return {
-            release_name: rounded[levels[depth][order]] / 10**decimals
-            for release_name, (depth, order) in self._tables.places.items()
-        }
 
     def rows(self) -> list[tuple[int, str, int]]:
         """List the categories of all levels as rows of one table, each before those that are parts

@@ -1,7 +1,7 @@
 """One posterior of all tables of the same records."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -23,7 +23,6 @@ from opendp_bayes.mathematics.validation import (
     as_size,
 )
 from opendp_bayes.release_format.data import Label, Value
-from opendp_bayes.surveys.pictures import plot_graph
 from opendp_bayes.surveys.survey_tables.consistent_draws import (
     SETTLED_EFFECTIVE,
     SETTLED_R_HAT,
@@ -48,7 +47,6 @@ from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws, Table
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.axes import Axes
 
 Names = tuple[str, ...]
 Kind = Literal["population", "predictive"]
@@ -224,27 +222,6 @@ class SurveyPosterior(UnderflowIsZero):
         }
         return pl.DataFrame(rows, schema, orient="row").sort("width", descending=True)
 
-    def agreeing_means(self, *sets: Sequence[str], decimals: int) -> list[Floats]:
-        """Posterior means of tables of sets of variables, in the order given, rounded so that they
-        add up to 1 and agree with each other to the last of so many `decimals`.
-
-        Raises
-        ------
-        ValueError
-            For a set that no clique holds, and for what is no variable.
-        """
-        units = 10 ** as_size(decimals, "decimals", "decimals")
-        tree = self._model.tree
-        means = {clique: self._theta(clique).mean(axis=(0, 1)) for clique in tree.cliques}
-        rounded = self._model.rounded(means, units)
-        rounded_means = []
-        for names in sets:
-            scope = self._places(names, "sets")
-            if tree.holding(scope) is None:
-                raise ValueError(f"sets: no clique of the model holds {list(names)!r} together.")
-            rounded_means.append(self._model.margin_of(rounded, scope) / units)
-        return rounded_means
-
     def conditional(self, *variables: str, **given: Value) -> TablePosterior:
         """The posterior of one variable, or of a table of several, among the records for which
         other variables have the values `given`.
@@ -349,20 +326,6 @@ class SurveyPosterior(UnderflowIsZero):
         FileExistsError
             For a file that is there already.
         """
-        return [
-            path for path, _ in self._written(folder, copies, kind, records, format, random_state)
-        ]
-
-    def _written(
-        self,
-        folder: str | Path,
-        copies: int,
-        kind: Kind,
-        records: int | None = None,
-        format: Format = "parquet",  # noqa: A002  # as above
-        random_state: RandomState = None,
-    ) -> "Iterator[tuple[Path, pl.DataFrame]]":
-        """Yield the path of each frame that was written, and the frame."""
         as_choice(format, "format", get_args(Format))
         if not isinstance(folder, (str, Path)):
             raise TypeError(f"folder={told(folder)}: must be a path, a str or a Path.")
@@ -378,19 +341,7 @@ class SurveyPosterior(UnderflowIsZero):
         for path, copy in zip(paths, copies_drawn, strict=True):
             frame = self._frame(*copy)
             frame.write_csv(path) if format == "csv" else frame.write_parquet(path)
-            yield path, frame
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the graph of the model on `ax`, by default on new axes, and return them.
-
-        A line joins variables that a released table has together. All others share no table.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib, which the extra `plot` installs.
-        """
-        return plot_graph(self.variables, self.tables, ax)
+        return paths
 
     def _copies(
         self, copies: int, kind: Kind, records: int | None, random_state: RandomState

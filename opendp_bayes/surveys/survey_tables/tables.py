@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.surveys.survey_tables.junction_tree import JunctionTree, Scope, junction_tree
 
@@ -124,27 +124,6 @@ class Model:
         for v in scope:
             cells = cells * self.levels[v] + levels[v]
         return cells
-
-    def rounded(self, means: dict[Scope, Floats], units: int) -> dict[Scope, Integers]:
-        """Whole numbers of `units` for the cells of every clique, which add up to all of them and
-        agree on what two cliques share.
-
-        `means` are probabilities of the cliques' cells that agree, shape `(cells,)`. Down the tree,
-        the partial sums of cells that share a level of the separator are rounded, so that none of
-        them is off by more than one unit beyond what the separator is.
-        """
-        tables: dict[Scope, Integers] = {}
-        for clique, separator in self.tree.downwards():
-            places = self.places(clique, separator)
-            totals = self.margin_of(tables, separator) if tables else np.array([units])
-            rounded = np.zeros(means[clique].size, dtype=np.int64)
-            for cell, total in enumerate(totals):
-                inside = np.flatnonzero(places == cell)
-                sums = means[clique][inside].cumsum()
-                ends = np.rint(total * sums / sums[-1]).astype(np.int64)
-                rounded[inside] = np.diff(ends, prepend=0)
-            tables[clique] = rounded
-        return tables
 
     def all_tables(self, cliques: dict[Scope, Integers]) -> dict[Scope, Integers]:
         """Every table of the model from those of the cliques."""

@@ -110,7 +110,7 @@ def counts_of_keys(keys: NoisyKeys, *, random_state: int | None = 0) -> "CountsO
         Of the Markov chains that learn the law of all keys; None for other draws each time.
     """
     lattice = Lattice.of(keys.law)
-    near = bool((lattice.units(keys.drawn) <= lattice.end).any())
+    near = bool((lattice.units(keys.noisy_counts) <= lattice.end).any())
     return CountsOfKeys(keys, LawOfKeys.learned(keys, lattice, random_state) if near else None)
 
 
@@ -133,8 +133,8 @@ class CountsOfKeys:
     def __init__(self, keys: NoisyKeys, law: LawOfKeys | None) -> None:
         self.keys, self.law = keys, law
         self._lattice = lattice = Lattice.of(keys.law)
-        noisy = np.concatenate([keys.drawn, keys.listed])
-        shown = np.arange(noisy.size) < keys.drawn.size
+        noisy = np.concatenate([keys.noisy_counts, keys.listed])
+        shown = np.arange(noisy.size) < keys.noisy_counts.size
         units = lattice.units(noisy)
         far = units > lattice.end
         units[far] = 0  # the law of counts far from the threshold is that of one of them, moved
@@ -291,7 +291,7 @@ class CountsOfKeys:
         threshold may be lower than under a flat prior, on average: less with probability .975. 0
         where there are none.
         """
-        law, noisy = self.keys.law, self.keys.drawn
+        law, noisy = self.keys.law, self.keys.noisy_counts
         keys = np.bincount(
             self._row[: noisy.size][noisy <= law.threshold + max(_NEAR, law.std)],
             minlength=self._near.noisy.size,

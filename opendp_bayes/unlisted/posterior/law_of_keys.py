@@ -157,7 +157,7 @@ class _Known(IntensityLaw):
     def __init__(self, keys: NoisyKeys, lattice: Lattice) -> None:
         last, step, threshold = lattice.end, lattice.step, lattice.threshold
         first, masses = lattice.first, lattice.masses
-        noisy = lattice.units(keys.drawn)
+        noisy = lattice.units(keys.noisy_counts)
         inside = noisy[noisy <= last]
         group, number = np.unique((inside - threshold) // step, return_counts=True)
         n = np.arange(last - first + 1)

@@ -22,7 +22,7 @@ class NoisyKeys:
     ----------
     law : Threshold
         Noise of each key, and the least noisy count that is shown.
-    drawn : ndarray of int
+    noisy_counts : ndarray of int
         Noisy counts of the keys that were shown, shape `(s,)`.
     listed : ndarray of int
         Noisy counts of keys that are shown whatever their count, shape `(l,)`.
@@ -33,14 +33,16 @@ class NoisyKeys:
     """
 
     law: Threshold
-    drawn: Integers
+    noisy_counts: Integers
     listed: Integers
     rest: int | None = None
     rest_noise: RestNoise | None = None
 
     def __post_init__(self) -> None:
         threshold, lowest = self.law.threshold, self.law.masses[0]
-        object.__setattr__(self, "drawn", _noisy_counts(self.drawn, "drawn", threshold))
+        object.__setattr__(
+            self, "noisy_counts", _noisy_counts(self.noisy_counts, "noisy_counts", threshold)
+        )
         object.__setattr__(self, "listed", _noisy_counts(self.listed, "listed", lowest))
         if (self.rest is None) != (self.rest_noise is None):
             raise ValueError("rest, rest_noise: must both be given, or both be None.")

@@ -95,10 +95,10 @@ def make_discovery(
         return DiscoveredData(
             column=space.column,
             categories=labels,
-            drawn=noisy_counts,
+            noisy_counts=noisy_counts,
             listed=len(space.listed),
             discovery=deepcopy(held),
-            drawn_rest=noisy_rest,
+            noisy_rest=noisy_rest,
             guarantee=deepcopy(guarantee),
             people=space.people,
         )

@@ -256,7 +256,7 @@ def test_all_of_the_core_works_on_what_was_written() -> None:
     of = checked_context(columns(table, ["person", "age", "vote"]), person, {"epsilon": 1e3}, 2)
     query = of.query().truncate_per_group(9).filter(pl.col("age") >= 18)
     levels = ob.levels("vote", ["no", "yes"], branching=2, nulls="no", unknown="no")
-    assert ob.survey(query, levels).release()["vote"].drawn is not None
+    assert ob.survey(query, levels).release()["vote"].noisy_counts is not None
     own = of.query().truncate_per_group(9).select(dp.len(signed=True)).release().collect()
     assert own.item() == 400
 

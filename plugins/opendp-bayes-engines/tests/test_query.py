@@ -60,11 +60,11 @@ def test_joint_tables_and_groups(in_an_engine: Any) -> None:
     joint = ob.posterior(query, columns, categories=labels, nulls=rest, unknown=rest).release()
     cells = dict.fromkeys(product(("north", "south", "nowhere"), ("no", "yes", "none")), 0)
     wanted = cells | {("north", "yes"): 2, ("south", "no"): 2, ("nowhere", "none"): 1}
-    assert dict(zip(joint.categories, joint.drawn, strict=True)) == wanted
+    assert dict(zip(joint.categories, joint.noisy_counts, strict=True)) == wanted
     labels = with_groups(VOTES, {"region": ["north", None]})
     grouped = ob.posterior(of.query(), "vote", by="region", **labels).release()
-    assert grouped["north"].drawn == (0, 2, 1, 0)
-    assert grouped[None].drawn == (0, 0, 0, 1)
+    assert grouped["north"].noisy_counts == (0, 2, 1, 0)
+    assert grouped[None].noisy_counts == (0, 0, 0, 1)
 
 
 def test_a_table_of_one_column_twice_is_refused() -> None:
@@ -82,7 +82,7 @@ def test_a_discovery_shows_values_of_several_people(in_an_engine: Any) -> None:
     query = of.query().truncate_per_group(3)
     release = ob.discover(query, "vote", nulls="none").release()
     assert (release.people, release.categories) == (True, ("none", "no", "yes"))
-    assert release.drawn == (1, 3, 2), "one person has Yes, which δ hides"
+    assert release.noisy_counts == (1, 3, 2), "one person has Yes, which δ hides"
 
 
 def test_arguments_are_checked_before_the_table_is_looked_at() -> None:

@@ -121,7 +121,7 @@ def test_the_core_counts_alike_what_was_written(table: Any) -> None:
         context.query().filter(pl.col("number") >= 0),
         "text", categories=TEXTS[:6], nulls=TEXTS[0], unknown=TEXTS[1],
     ).release()  # fmt: skip
-    assert list(core.drawn) == within
+    assert list(core.noisy_counts) == within
 
 
 #: Columns that are discovered, and the label of their nulls: a new one, or a value that occurs.

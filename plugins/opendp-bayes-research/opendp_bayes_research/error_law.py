@@ -7,15 +7,15 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import digamma, gammaln
 
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_counts, as_level, as_prior
 from opendp_bayes.mechanisms import Mechanism, hellinger_distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.release_law import LARGEST_NOISE_ALONE, release_law
-from opendp_bayes_research.dirichlet_divergences import kullback_leibler, total_variation
 
 #: Ways to say how far a released posterior is from the true one.
-Error = Literal["hellinger", "kl", "total_variation"]
+Error = Literal["hellinger", "kl"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +74,8 @@ def error_law(
     prior : array_like
         The prior concentration, a number or shape `(k,)`.
     error : Error, default "hellinger"
-        `"hellinger"`, the Hellinger distance between the true and the released (plug-in) posterior;
-        `"kl"`, the Kullback-Leibler divergence of the true posterior from the released one;
-        `"total_variation"` between the two, for two categories.
+        `"hellinger"`, the Hellinger distance between the true and the released (plug-in) posterior,
+        or `"kl"`, the Kullback-Leibler divergence of the true posterior from the released one.
 
     Raises
     ------
@@ -94,18 +93,24 @@ def error_law(
     counts = as_counts(counts)
     prior = as_prior(prior, counts.size)
     as_choice(error, "error", get_args(Error))
-    if error == "total_variation" and counts.size != 2:
-        raise ValueError(
-            f"error={error!r}: is computed for two categories, not {counts.size}; use 'hellinger'"
-            " or 'kl'."
-        )
     setting = Setting.of(mechanism, int(counts.sum()), prior)
     law = release_law(setting, counts, largest_noise=LARGEST_NOISE_ALONE)
-    distance_of = {
-        "hellinger": hellinger_distance,
-        "kl": kullback_leibler,
-        "total_variation": total_variation,
-    }[error]
+    distance_of = hellinger_distance if error == "hellinger" else kullback_leibler
     values = np.asarray(distance_of(prior + counts, prior + law.counts))
     order = np.argsort(values, kind="stable")
     return ErrorLaw(values[order], law.weights[order] / law.weights.sum(), law.simulated)
+
+
+def kullback_leibler(a: Floats, b: Floats) -> Floats:
+    """`KL(Dirichlet(a) || Dirichlet(b))` of rows, shapes `(..., k)`; shape `(...)`.
+
+    Its absolute error is about `1e-16 n ln n` for concentrations of total n.
+    """
+    a, b = np.broadcast_arrays(a, b)
+    normalisers = _log_normaliser(b) - _log_normaliser(a)
+    means = digamma(a) - digamma(a.sum(axis=-1))[..., None]
+    return np.maximum(normalisers + ((a - b) * means).sum(axis=-1), 0.0)
+
+
+def _log_normaliser(a: Floats) -> Floats:
+    return np.asarray(gammaln(a).sum(axis=-1) - gammaln(a.sum(axis=-1)))

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from opendp_bayes.extend import as_choice, entropy_gap
+from opendp_bayes.extend import as_choice
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -158,3 +158,15 @@ def _deviance(cell: Integers, row: Integers, column: Integers, total: Integers) 
     possible = expected > 0
     relative = np.where(possible, excess / np.where(possible, expected, 1), 0.0)
     return np.where(possible, expected / np.maximum(total, 1) * entropy_gap(relative), 0.0)
+
+
+def entropy_gap(x: Floats) -> Floats:
+    """`(1 + x) ln(1 + x) - x >= 0` for `x >= -1`, elementwise, by its series near 0."""
+    small = np.abs(x) < 0.1
+    near = np.where(small, x, 0.0)
+    series = np.zeros(np.shape(x))
+    for n in range(18, 1, -1):
+        series = 1 / (n * (n - 1)) - near * series
+    direct = np.where(small | (x <= -1), 1.0, x)
+    far = np.where(x <= -1, 1.0, (1 + direct) * np.log1p(direct) - direct)
+    return np.where(small, series * near * near, far)

@@ -80,7 +80,7 @@ def make_sampling_histogram(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        The output space of `make_dirichlet_multinomial`, with a public
         number of records.
     output_measure : Measure
         `approximate(max_divergence())`, whose map is `(0, d_in T / n)` without replacement and `(0,
@@ -129,7 +129,7 @@ def make_noisy_sampling_histogram(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        The output space of `make_dirichlet_multinomial`, with a public
         number of records.
     output_measure : Measure
         `max_divergence()`, whose map is `d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the
@@ -178,7 +178,7 @@ def make_sampling_average(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        The output space of `make_dirichlet_multinomial`, with a public
         number of records.
     output_measure : Measure
         `approximate(max_divergence())`, whose map is `(0, d_in T / n)`; or `smoothed(Π, size=n)`,
@@ -202,9 +202,7 @@ def make_sampling_average(
     """
     measurement = make_sampling_histogram(input_domain, input_metric, output_measure, rate)
     numbers = np.asarray(values)
-    k = descriptor_of(
-        input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
-    ).k
+    k = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial").k
     if not (numbers.shape == (k,) and numbers.dtype.kind in "fiu" and np.all(np.isfinite(numbers))):
         raise ValueError(f"values={values!r}: must be {k} finite numbers, one for each category.")
     exact = [Fraction(value) for value in numbers.tolist()]
@@ -224,9 +222,7 @@ then_sampling_average = to_then(make_sampling_average)
 def _check_space(
     input_domain: Domain, mechanism: SamplingHistogram | NoisySamplingHistogram
 ) -> None:
-    space = descriptor_of(
-        input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
-    )
+    space = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial")
     mechanism.check(size=space.size, prior=space.prior_array)
 
 

@@ -69,7 +69,6 @@ def init(
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,
     rows_above: options.RowsAbove = 0,
-    glob: options.Glob = False,
     epsilon: Annotated[
         float,
         typer.Option(
@@ -134,7 +133,6 @@ def init(
         encoding=encoding,
         sheet=sheet,
         rows_above=rows_above,
-        glob=glob,
         labels=options.has_labels(data, list(chain.from_iterable(listed.values()))),
     )
     file = source(data, how)

@@ -59,14 +59,6 @@ SkipRows = Annotated[
         rich_help_panel=DATA,
     ),
 ]
-Glob = Annotated[
-    bool,
-    typer.Option(
-        "--glob",
-        help="DATA stands for all files of Parquet that match it, as in 'data/*.parquet'.",
-        rich_help_panel=DATA,
-    ),
-]
 Epsilon = Annotated[
     float | None,
     typer.Option(

@@ -30,14 +30,13 @@ _LONGEST = 60
 
 
 def beside(file: Path, title: str) -> Path:
-    """A new JSON file in the folder of a file, or of the files that match a pattern, or in the
-    working directory for standard input, with both names in its own.
+    """A new JSON file in the folder of a file, or in the working directory for standard input, with
+    both names in its own.
     """
-    stem = "" if file == PRINTED else re.sub(r"[*?\[\]]", "", file.name.partition(".")[0])
+    stem = "" if file == PRINTED else file.name.partition(".")[0]
     words = re.sub(r"\W+", "-", title).strip("-")[:_LONGEST] or "release"
-    folder = next((parent for parent in file.parents if parent.is_dir()), file.parent)
     ends = chain([""], (f"-{number}" for number in count(2)))
-    paths = (folder / f"{'-'.join(filter(None, [stem, words]))}{end}.json" for end in ends)
+    paths = (file.parent / f"{'-'.join(filter(None, [stem, words]))}{end}.json" for end in ends)
     return next(path for path in paths if not os.path.lexists(path))
 
 

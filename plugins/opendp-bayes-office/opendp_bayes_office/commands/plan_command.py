@@ -57,7 +57,8 @@ def plan(
     Needs no data.
 
     For each mechanism, the table shows its scale, its loss and its expected error at balanced,
-    skewed and edge proportions, and at --proportions if given. Everything shown depends on the
+    skewed and edge proportions, and at --proportions if given; and how wide an interval will be at
+    balanced ones. Everything shown depends on the
     options alone.
 
     Exit code: 0 if a mechanism can be used, 2 for wrong options or if none can.

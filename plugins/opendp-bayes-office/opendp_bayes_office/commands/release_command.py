@@ -116,7 +116,6 @@ def release(
     sheet: options.Sheet = None,
     rows_above: options.RowsAbove = 0,
     skip_rows: options.SkipRows = 0,
-    glob: options.Glob = False,
     prior: Annotated[
         str,
         typer.Option(
@@ -293,7 +292,6 @@ def release(
         "labels": discover is None and options.has_labels(file, texts),
         "rows_above": rows_above,
         "skip_rows": skip_rows,
-        "glob": glob,
     }
     document = {
         "title": heading if by is None else f"{heading} by {groups}",

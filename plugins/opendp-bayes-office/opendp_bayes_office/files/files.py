@@ -192,8 +192,7 @@ class Source:
 
 
 def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
-    """Choose how to read a file by its extension; standard input is CSV, and a folder is Parquet,
-    as are all files whose paths match where it is a `glob`.
+    """Choose how to read a file by its extension; standard input is CSV, and a folder is Parquet.
 
     Raises
     ------
@@ -201,7 +200,7 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
         For an unknown extension and a path that is no file, and raises `ValueError` for what does
         not go with such a file.
     """
-    several = how.glob or path.is_dir()
+    several = path.is_dir()
     file = "-.csv" if path == STANDARD_INPUT else ".parquet" if several else path.name.lower()
     extension = next((ending for ending in EXTENSIONS if file.endswith(ending)), "")
     if not extension:
@@ -230,7 +229,7 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
                 f" leave it out{of_sas if option == 'labels' and kind == 'SAS' else ''}."
             )
     check_text(how.separator, how.encoding)
-    frame = scan_files(path, glob=how.glob) if extension in KINDS else None
+    frame = scan_files(path) if extension in KINDS else None
     return Source(path, _PIPED if path == STANDARD_INPUT else path.name, extension, how, frame)
 
 

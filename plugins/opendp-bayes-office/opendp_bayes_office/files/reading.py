@@ -67,10 +67,6 @@ class Reading(Part, frozen=True, kw_only=True):
     sheet: Annotated[
         str | None, says("The sheet of a workbook; it may be left out where there is one.")
     ] = None
-    glob: Annotated[
-        bool,
-        says("The path stands for all files of Parquet that match it, as in 'data/*.parquet'."),
-    ] = False
 
     def codes(self, steps: Steps) -> list[str]:
         """The texts that stand for no value in a column."""

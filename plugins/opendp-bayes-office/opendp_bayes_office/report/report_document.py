@@ -14,7 +14,6 @@ from opendp_bayes_office.report.checks import check
 from opendp_bayes_office.report.specification import Column, Privacy, Result, Specification
 
 NAME: Final = "opendp-bayes report"
-VERSION: Final = 1
 
 
 @dataclass(frozen=True)
@@ -71,13 +70,13 @@ class Report:
         if not self.is_specified:
             return str(self.results.to_json())
         releases = [msgspec.Raw(release.to_json().encode()) for release in self.survey.releases]
-        document = _Document(NAME, VERSION, self.software, self.specification, releases)
+        document = _Document(NAME, 1, self.software, self.specification, releases)
         return msgspec.json.encode(document).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Report":
         """Read a report written by `to_json`; `ValueError` for anything else."""
-        document = decoded(_Document, text, NAME, VERSION)
+        document = decoded(_Document, text)
         specification = document.specification
         check(specification)
         if len(document.releases) != len(specification.results):
@@ -91,8 +90,7 @@ class Report:
                     " of them was changed."
                 )
         headings = tuple(result.heading for result in specification.results)
-        columns = tuple(tuple(result.columns) for result in specification.results)
-        return cls(specification, Survey(headings, releases, columns), document.software)
+        return cls(specification, Survey(headings, releases), document.software)
 
 
 def _implied(survey: Survey, title: str) -> Specification:

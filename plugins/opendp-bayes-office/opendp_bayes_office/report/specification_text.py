@@ -5,6 +5,7 @@ its errors in plain words.
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
 from itertools import chain
@@ -15,8 +16,7 @@ import msgspec
 from msgspec.inspect import ListType, LiteralType, Metadata, NoneType, UnionType, type_info
 
 from opendp_bayes.display.tables import CONTROLS
-from opendp_bayes.mathematics.telling import depth_told, meant
-from opendp_bayes.mathematics.validation import each_once
+from opendp_bayes.mathematics.telling import depth_told, meant, told
 from opendp_bayes_office.report.checks import check
 from opendp_bayes_office.report.field_errors import FieldError, SpecificationError
 from opendp_bayes_office.report.owner_file import OwnerFile, OwnersColumn, answered, check_owner
@@ -96,7 +96,7 @@ def _document(text: str) -> Any:
 def _parsed(text: str) -> Any:
     if text.lstrip()[:1] == "{":  # as none of TOML begins
         try:
-            return json.loads(text, object_pairs_hook=each_once("", "leave out one of them"))
+            return json.loads(text, object_pairs_hook=_each_once)
         except ValueError as error:
             raise SpecificationError(f"is not JSON: {error}") from None
     if any(piece.count(".") > _MOST_DOTS for piece in _BETWEEN_NAMES.split(text)):
@@ -105,6 +105,15 @@ def _parsed(text: str) -> Any:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # which knows the line
         raise SpecificationError(f"is not TOML: {error}") from None
+
+
+def _each_once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table of JSON; raises `ValueError` for a field that is there twice."""
+    table = dict(fields)
+    if len(table) < len(fields):
+        (twice, _), *_ = Counter(field for field, _ in fields).most_common(1)
+        raise ValueError(f"{told(twice)} is there twice in one object; leave out one of them.")
+    return table
 
 
 def _check_texts(value: Any) -> None:

@@ -83,7 +83,7 @@ def test_rows_of_each_identifier_are_drawn_once_for_all_tables(place: Path) -> N
     pl.DataFrame(rows, ["vote", "town", "person"], orient="row").write_csv("votes.csv")
     run(*MAKE, "made")
     survey = Report.from_json(Path("votes.json").read_bytes()).survey.releases
-    table, votes = (np.array(release.drawn) for release in survey)
+    table, votes = (np.array(release.noisy_counts) for release in survey)
     assert table.sum() == 40
     assert np.array_equal(table.reshape(2, 2).sum(axis=1), votes)
     page = Path("votes.html").read_text()

@@ -403,7 +403,7 @@ def test_one_of_several_sheets_is_named(tmp_path):
     said = "data=x.xlsx: has the sheets 'A', 'B'; name one of them: by the option --sheet"
     assert said in run("release", path, "--column", "vote", "--categories", "yes,no", *SURE, code=2)
     named = ("--sheet", "B", "--column", "vote", "--categories", "yes,no", *SURE)
-    assert json.loads(run("release", path, *named))["drawn"] == [0, 1, 0]
+    assert json.loads(run("release", path, *named))["noisy_counts"] == [0, 1, 0]
     made = run("init", path, "--sheet", "B", "--header", "--categories", "vote=yes,no")
     assert 'sheet = "B"' in made.splitlines()
     labels = 'categories = ["yes", "no"]'
@@ -529,7 +529,7 @@ def test_codes_of_groups_of_merged_and_of_discovered_categories_are_read(tmp_pat
         "[columns.vote]\ncategories = [1, 2, 3]\nunknown = 'DROP'\n[[results]]\n"
         'column = "vote"\nmerge = { a = [1, "2"], b = [3] }\n'
     )
-    assert found["drawn"][:2] == [3, 3]
+    assert found["noisy_counts"][:2] == [3, 3]
     head = head.replace("1e5", "2.0")
     question.write_text(
         head + '[columns.vote]\ncategories = "discover"\nalways = [1]\n[[results]]\ncolumn = "vote"'

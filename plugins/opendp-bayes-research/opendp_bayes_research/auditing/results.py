@@ -1,9 +1,7 @@
 """Results of an audit, and the tables that show them."""
 
 import math
-from dataclasses import asdict, dataclass
-
-import msgspec
+from dataclasses import dataclass
 
 from opendp_bayes import PrivacyLoss
 from opendp_bayes.display.wording import at_most, described
@@ -173,17 +171,6 @@ class Audit:
                 _fit(self),
             )
         )
-
-    def to_json(self) -> str:
-        """The audit as a JSON object; null stands for infinity."""
-        document = {
-            **asdict(self),
-            "mechanism": {"name": self.mechanism.name, "parameters": asdict(self.mechanism)},
-            "passed": self.passed,
-            "certified": self.certified,
-            "failures": self.failures,
-        }
-        return msgspec.json.encode(document).decode()
 
 
 def _verdict(audit: Audit) -> str:

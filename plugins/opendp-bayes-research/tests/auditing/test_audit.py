@@ -6,11 +6,10 @@ least 8 of its standard deviations above the claim (measured over 14 repetitions
 """
 
 import copy
-import json
 import math
 import pickle
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -379,22 +378,6 @@ def test_typical_pairs_are_neighbours(size: int, k: int) -> None:
         assert second in oracles.neighbours(first)
     for first, second in typical_pairs(None, k):
         assert np.abs(np.subtract(first, second)).sum() == 1
-
-
-def test_an_audit_as_json() -> None:
-    found = audited(HellingerExponential(2.0, sensitivity="local"), 5, ONES, draws=1000)
-    document = json.loads(found.to_json())
-    assert document["mechanism"] == {
-        "name": "hellinger_exponential",
-        "parameters": {"scale": 2.0, "sensitivity": "local"},
-    }
-    assert document["proven"]["epsilon"] is None
-    assert document["exact"] == asdict(found.exact)
-    assert document["claims"][0] == asdict(found.claims[0])
-    assert document["law"]["first"] == list(found.law.first) if found.law else False
-    assert (document["passed"], document["certified"], document["failures"]) == (True, True, [])
-    failed = json.loads(replace(found, epsilon=0.01).to_json())
-    assert (failed["passed"], failed["failures"]) == (False, ["accounting", "law"])
 
 
 def test_a_calibrated_mechanism_keeps_the_claim_it_was_calibrated_to() -> None:
