@@ -34,20 +34,19 @@ def make_mechanism(
     """Make any mechanism value a measurement on a posterior space; it returns a `Release`.
 
     The privacy map is `exact_loss` or `mechanism.proven_loss`, checked to be defined, non-negative
-    and non-decreasing; under `smoothed_max_divergence()` it is the privacy profile, whose
-    `delta(epsilon)` may be asked. The attribute `accounting` of the measurement says how its loss
-    at distance 1 was obtained: "exact", "windowed" or "proven". The release states that loss; a
-    Context restates it for its own unit. It is built at every scale, so that OpenDP's
-    `binary_search_chain` finds one; a release that would ignore the data fails, and says so. Unless
-    it is noise on the counts, a release takes at least 1/4 s (`docs/limits.md`, "Time").
+    and non-decreasing; all of the profile is `privacy_profile`. The attribute `accounting` of the
+    measurement says how its loss at distance 1 was obtained: "exact", "windowed" or "proven". The
+    release states that loss; a Context restates it for its own unit. It is built at every scale, so
+    that OpenDP's `binary_search_chain` finds one; a release that would ignore the data fails, and
+    says so. Unless it is noise on the counts, a release takes at least 1/4 s (`docs/limits.md`,
+    "Time").
 
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
         Output of `make_dirichlet_multinomial`.
     output_measure : Measure
-        `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
-        `smoothed_max_divergence()`.
+        `max_divergence()`, `zero_concentrated_divergence()`, or `approximate(...)` of either.
     mechanism : Mechanism
         A frozen mechanism value, built in or from a plugin.
     delta : float, default 0.0
@@ -93,8 +92,7 @@ def make_laplace_parameters(
     input_domain, input_metric : Domain, Metric
         The output space of `make_dirichlet_multinomial`.
     output_measure : Measure
-        `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
-        `smoothed_max_divergence()`.
+        `max_divergence()`, `zero_concentrated_divergence()`, or `approximate(...)` of either.
     scale : float
         Positive number, in records.
     noise : {"discrete", "floored"}, default "discrete"
@@ -137,8 +135,7 @@ def make_knorm_parameters(
         The output space of `make_dirichlet_multinomial`, with a public
         number of records (change-one neighbours).
     output_measure : Measure
-        `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
-        `smoothed_max_divergence()`.
+        `max_divergence()`, `zero_concentrated_divergence()`, or `approximate(...)` of either.
     scale : float
         Positive number, in records changed.
 
@@ -171,8 +168,7 @@ def make_gaussian_parameters(
     input_domain, input_metric : Domain, Metric
         The output space of `make_dirichlet_multinomial`.
     output_measure : Measure
-        `zero_concentrated_divergence()`, `approximate(...)` of it or of `max_divergence()`, or
-        `smoothed_max_divergence()`.
+        `zero_concentrated_divergence()`, or `approximate(...)` of it or of `max_divergence()`.
     scale : float
         Positive number, in records: the standard deviation, except for scales well below 1.
     total : {"private"}, optional
@@ -214,8 +210,7 @@ def make_hellinger_exponential(
         The output space of `make_dirichlet_multinomial`, with a public
         number of records (change-one neighbours).
     output_measure : Measure
-        `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
-        `smoothed_max_divergence()`.
+        `max_divergence()`, `zero_concentrated_divergence()`, or `approximate(...)` of either.
     scale : float
         Positive number by which H is divided; without unit.
     sensitivity : {"global", "local"}, default "global"
@@ -262,8 +257,7 @@ def make_smooth_hellinger_exponential(
         The output space of `make_dirichlet_multinomial`, with a public
         number of records (change-one neighbours).
     output_measure : Measure
-        `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
-        `smoothed_max_divergence()`.
+        `max_divergence()`, `zero_concentrated_divergence()`, or `approximate(...)` of either.
     scale : float
         Positive number by which H is divided; without unit.
     gamma : float, optional
@@ -311,8 +305,7 @@ def make_permute_and_flip(
         The output space of `make_dirichlet_multinomial`, with a public
         number of records (change-one neighbours).
     output_measure : Measure
-        `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of either, or
-        `smoothed_max_divergence()`.
+        `max_divergence()`, `zero_concentrated_divergence()`, or `approximate(...)` of either.
     scale : float
         Positive number by which the Hellinger distance is divided; without unit.
     accounting : {"exact", "proven"}, default "exact"

@@ -14,7 +14,6 @@ from opendp_bayes.release_format.labels import identity
 MEASURES: dict[str, Literal["epsilon", "rho"]] = {
     "MaxDivergence": "epsilon",
     "Approximate(MaxDivergence)": "epsilon",
-    "SmoothedMaxDivergence": "epsilon",
     "ZeroConcentratedDivergence": "rho",
     "Approximate(ZeroConcentratedDivergence)": "rho",
 }

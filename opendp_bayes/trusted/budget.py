@@ -8,12 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from opendp.context import Context
-from opendp.measures import (
-    approximate,
-    max_divergence,
-    smoothed_max_divergence,
-    zero_concentrated_divergence,
-)
+from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
 from opendp.metrics import (
     change_one_distance,
     hamming_distance,
@@ -37,15 +32,14 @@ from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted.account import LedgerError, Loss
 
-#: The measure of ε with δ, and that of whole privacy profiles.
-WITH_DELTA, SMOOTHED = "Approximate(MaxDivergence)", "SmoothedMaxDivergence"
+#: The measure of ε with δ.
+WITH_DELTA = "Approximate(MaxDivergence)"
 #: OpenDP's measures by their names in `MEASURES`.
 _NAMED: dict[str, Callable[[], Measure]] = {
     "MaxDivergence": max_divergence,
     "ZeroConcentratedDivergence": zero_concentrated_divergence,
     WITH_DELTA: lambda: approximate(max_divergence()),
     "Approximate(ZeroConcentratedDivergence)": lambda: approximate(zero_concentrated_divergence()),
-    SMOOTHED: smoothed_max_divergence,
 }
 
 
@@ -95,7 +89,7 @@ def as_entry(measure: Measure, loss: Any) -> Loss:
     """The loss in an OpenDP measure as a ledger enters it; `LedgerError` in another measure."""
     value, delta = (*as_tuple(loss), 0.0)[:2]
     name = name_of(measure)
-    if not name or name == SMOOTHED:
+    if not name:
         raise LedgerError(f"a ledger adds losses in epsilon or rho, not in {measure}.")
     return Loss.of(MEASURES[name], float(value), float(delta))
 

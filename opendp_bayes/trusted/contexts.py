@@ -19,7 +19,7 @@ from opendp_bayes.mathematics.validation import as_delta, as_loss, as_positive, 
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted.boundary import Unchanging, require_features
-from opendp_bayes.trusted.budget import SMOOTHED, identifier_of, kind_of_unit, name_of
+from opendp_bayes.trusted.budget import identifier_of, kind_of_unit, name_of
 from opendp_bayes.trusted.kinds import column_named, kind_of
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opendp_internals import domain_of_column
@@ -379,7 +379,7 @@ def _as_loss(stated: Any) -> tuple[Measure, Any]:
     measure_name = name_of(measure)
     if measure_name.startswith("Approximate"):
         return measure, (as_positive(loss[0], MEASURES[measure_name]), as_delta(loss[1]))
-    if measure_name in MEASURES and measure_name != SMOOTHED:
+    if measure_name in MEASURES:
         return measure, as_positive(loss, MEASURES[measure_name])
     raise ValueError(
         f"privacy_loss={measure}: must be dp.loss_of(epsilon=...) or dp.loss_of(rho=...), each with"

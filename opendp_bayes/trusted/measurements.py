@@ -11,11 +11,11 @@ from typing import Any, SupportsIndex, get_args
 import numpy as np
 from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace, make_noisy_max, make_user_measurement
-from opendp.measures import max_divergence, new_privacy_profile
+from opendp.measures import max_divergence
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 
-from opendp_bayes.accounting.losses import Accounting, curve_of, loss_of
+from opendp_bayes.accounting.losses import Accounting, loss_of
 from opendp_bayes.accounting.pairs import LARGEST_GROUP
 from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.telling import told
@@ -38,7 +38,7 @@ from opendp_bayes.trusted.boundary import (
     guarded_map,
     require_features,
 )
-from opendp_bayes.trusted.budget import SMOOTHED, WITH_DELTA, loss_in, name_of
+from opendp_bayes.trusted.budget import WITH_DELTA, loss_in, name_of
 from opendp_bayes.trusted.spaces import PosteriorSpace
 
 # --- Draws
@@ -168,7 +168,11 @@ def make_measurement(
     space = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial")
     space.check_metric(input_metric)
     setting = Setting.of(mechanism, space.size, space.prior)
-    _check_frozen(setting.mechanism)
+    if not type(setting.mechanism).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise TypeError(
+            f"mechanism={told(setting.mechanism)}: must be a frozen dataclass, so that the map and"
+            " the sampler see the same parameters."
+        )
     setting.mechanism.check(size=space.size, prior=space.prior_array)
     return measurement_of(setting, space, output_measure, delta=delta, accounting=accounting)
 
@@ -186,16 +190,17 @@ def measurement_of(
     draw = paced(drawer(setting), setting)
     loss = _losses(setting, delta, accounting)
     name = type(setting.mechanism).__name__
-    smoothed = name_of(output_measure) == SMOOTHED
     privacy_map = checked_map(lambda d_in: measured(loss(d_in)), name)
     guarantee = PrivacyGuarantee(setting.size, 1, loss(1), name_of(output_measure))
-    if not smoothed:
-        _check_has_loss(name, guarantee.loss, output_measure)
+    if math.isinf(measured(guarantee.loss)[0]) and math.isfinite(guarantee.loss.rho):
+        raise ValueError(
+            f"output_measure={output_measure}: {name} has no ε without δ. Use"
+            " zero_concentrated_divergence(), or approximate(max_divergence()) with delta=; or"
+            " another mechanism, such as LaplaceParameters."
+        )
 
     def opendp_map(d_in: SupportsIndex) -> Any:
         values = privacy_map(d_in)
-        if smoothed:
-            return _curve(setting, d_in, accounting)
         return values[0] if len(values) == 1 else values
 
     measurement = make_user_measurement(
@@ -213,11 +218,10 @@ def _measured(
     output_measure: Measure, delta: float, accounting: Accounting
 ) -> Callable[[PrivacyLoss], tuple[float, ...]]:
     """Choose the function that expresses a loss in a measure, after checking that the measure goes
-    with this δ. Under a smoothed measure, it expresses the pure ε.
+    with this δ.
     """
     as_choice(accounting, "accounting", get_args(Accounting))
-    smoothed = name_of(output_measure) == SMOOTHED
-    measured = loss_in(max_divergence() if smoothed else output_measure)
+    measured = loss_in(output_measure)
     if as_delta(delta) and name_of(output_measure) != WITH_DELTA:
         raise ValueError(
             f"delta={told(delta)}: must be 0, or below 1 under approximate(max_divergence())."
@@ -233,7 +237,10 @@ def _releasing(
     """
 
     def function(concentration: Floats) -> ReleasedData:
-        _check_informative(setting)
+        try:
+            setting.check_informative()
+        except ValueError as error:  # nearly every release would ignore the data, which is public
+            raise ContractError(str(error)) from None
         noisy_counts = draw(space.counts(concentration), 1)[0]
         return ReleasedData(
             noisy_counts=tuple(noisy_counts.tolist()),
@@ -247,33 +254,6 @@ def _releasing(
         )
 
     return function
-
-
-def _check_informative(setting: Setting) -> None:
-    """Raise `ContractError` where nearly every release would ignore the data, which is public."""
-    try:
-        setting.check_informative()
-    except ValueError as error:
-        raise ContractError(str(error)) from None
-
-
-def _check_has_loss(name: str, loss: PrivacyLoss, output_measure: Measure) -> None:
-    """Noise with tails like a Gaussian's has ρ, and no ε without δ."""
-    if math.isinf(loss_in(output_measure)(loss)[0]) and math.isfinite(loss.rho):
-        raise ValueError(
-            f"output_measure={output_measure}: {name} has no ε without δ. Use"
-            " zero_concentrated_divergence(), or approximate(max_divergence()) with delta=; or"
-            " another mechanism, such as LaplaceParameters."
-        )
-
-
-def _check_frozen(mechanism: Mechanism) -> None:
-    """Raise `TypeError` for a mechanism whose parameters anybody could change."""
-    if not type(mechanism).__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        raise TypeError(
-            f"mechanism={told(mechanism)}: must be a frozen dataclass, so that the map and the"
-            " sampler see the same parameters."
-        )
 
 
 def _losses(
@@ -299,19 +279,6 @@ def _losses(
         return replace(loss_at_distance, epsilon=epsilon, delta=max(loss.delta for loss in nearer))
 
     return loss
-
-
-def _curve(setting: Setting, d_in: SupportsIndex, accounting: Accounting) -> Any:
-    """The privacy profile at one distance, as OpenDP's measures take it."""
-
-    def delta(epsilon: float) -> float:
-        if not epsilon >= 0:
-            raise ValueError(f"epsilon={told(epsilon)}: must be at least 0.")
-        return curve_of(setting, Distance.of(d_in), accounting).delta(float(epsilon))
-
-    return new_privacy_profile(
-        guarded_map(delta, f"{type(setting.mechanism).__name__}: privacy profile")
-    ).curve
 
 
 def restated(release: P, loss: PrivacyLoss, *, distance: Distance, truncated: bool, kept: str) -> P:

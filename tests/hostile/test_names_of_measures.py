@@ -26,7 +26,7 @@ LOSSES: dict[str, dict[str, float]] = {
     "Approximate(ZeroConcentratedDivergence)": {"rho": 0.5, "delta": 1e-7},
 }
 #: As OpenDP's own proposal renames them.
-RENAMED = {"ZeroConcentratedDivergence": "zCDP", "SmoothedMaxDivergence": "ProfileDP"}
+RENAMED = {"ZeroConcentratedDivergence": "zCDP"}
 RENAMED |= {"Approximate(MaxDivergence)": "ApproxDP", "MaxDivergence": "PureDP"}
 
 
@@ -69,11 +69,10 @@ def test_a_release_under_other_names_says_the_same(name: str) -> None:
 
 @pytest.mark.usefixtures("_renamed")
 def test_constructors_ledgers_and_the_plugin_do_not_look_at_names() -> None:
-    assert name_of(dp.smoothed_max_divergence()) == "SmoothedMaxDivergence"
-    assert name_of(dp.renyi_divergence()) == ""
+    assert name_of(dp.smoothed_max_divergence()) == name_of(dp.renyi_divergence()) == ""
     assert as_entry(dp.zero_concentrated_divergence(), 0.5).rho == 0.5
     assert as_entry(dp.approximate(dp.max_divergence()), (0.5, 1e-6)).delta == 1e-6
-    with pytest.raises(ValueError, match=r"a ledger adds .* not in ProfileD"):
+    with pytest.raises(ValueError, match=r"a ledger adds .* not in SmoothedMax"):
         as_entry(dp.smoothed_max_divergence(), 0.5)
     assert unit_in_words(*dp.unit_of(contributions=2)) == "contributions: 2"
     domain = dp.lazyframe_domain([dp.series_domain("v", dp.enum_domain(pl.Series(["a", "b"])))])
@@ -82,19 +81,17 @@ def test_constructors_ledgers_and_the_plugin_do_not_look_at_names() -> None:
     ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     measure = obs.smoothed([[0.5, 0.5]], size=20)
     assert (posterior >> obs.then_sampling_histogram(measure, 0.5)).map(1).delta(1.0) < 0.5
-    with pytest.raises(ValueError, match="one of PureDP, zCDP"):
-        ob.m.make_mechanism(
-            *posterior.output_space, dp.renyi_divergence(), ob.LaplaceParameters(1.0)
-        )
+    for other in (dp.renyi_divergence(), dp.smoothed_max_divergence()):
+        with pytest.raises(ValueError, match="one of PureDP, zCDP"):
+            ob.m.make_mechanism(*posterior.output_space, other, ob.LaplaceParameters(1.0))
 
 
 def test_every_measure_of_the_table_is_one_of_opendp_and_its_name_stays() -> None:
     """Documents are read for years: these names are in those that were written."""
-    assert set(MEASURES) == {*LOSSES, "SmoothedMaxDivergence"}
+    assert set(MEASURES) == set(LOSSES)
     pure, concentrated = dp.max_divergence(), dp.zero_concentrated_divergence()
     made = {"MaxDivergence": pure, "ZeroConcentratedDivergence": concentrated}
     made |= {f"Approximate({name})": dp.approximate(of) for name, of in made.items()}
-    made["SmoothedMaxDivergence"] = dp.smoothed_max_divergence()
     assert {name: name_of(measure) for name, measure in made.items()} == {n: n for n in MEASURES}
 
 

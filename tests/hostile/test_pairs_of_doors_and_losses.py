@@ -53,7 +53,7 @@ CASES = list(cases())
 
 def test_every_pair_is_there() -> None:
     """Of the measures that a ledger adds, and of all doors and units."""
-    assert set(LOSSES) == set(MEASURES) - {budget.SMOOTHED}
+    assert set(LOSSES) == set(MEASURES)
     for measure, loss in LOSSES.items():
         assert budget.name_of(dp.loss_of(**loss)[0]) == measure
     for door in DOORS:

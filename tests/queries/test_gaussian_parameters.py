@@ -88,9 +88,6 @@ def test_maps(size: int | None) -> None:
     assert delta == 1e-6
     assert epsilon == profile.epsilon(1e-6)
     assert profile(epsilon) <= 1e-6
-    smoothed = made(size, dp.smoothed_max_divergence())
-    assert smoothed.map(1).delta(0.5) == pytest.approx(profile(0.5), rel=1e-12)
-    assert smoothed.map(1).epsilon(1e-6) == pytest.approx(epsilon, rel=1e-6)
 
 
 @pytest.mark.parametrize(("measure", "options"), [(PURE, {}), (APPROX, {})])

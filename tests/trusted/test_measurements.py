@@ -13,10 +13,11 @@ from opendp.mod import OpenDPException
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.losses import delta_from_bounds, delta_from_rho, loss_of
+from opendp_bayes.accounting.losses import curve_of, delta_from_bounds, delta_from_rho, loss_of
 from opendp_bayes.mechanisms import HellingerExponential, integer_noise, knorm_parameters
 from opendp_bayes.mechanisms.exponential import posterior_exponential as exponential
 from opendp_bayes.mechanisms.exponential.posterior_exponential import score_change
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted import measurements, measurements as drawing
 from opendp_bayes.trusted.spaces import PosteriorSpace
@@ -155,47 +156,16 @@ def test_proven_accounting_uses_delta_by_the_proof_or_by_the_pure_bound():
 
 
 @pytest.mark.parametrize("accounting", ["exact", "proven"])
-@pytest.mark.parametrize("name", ["laplace", "K-norm", "EHD", "EHDS"])
-def test_the_smoothed_measure_gives_the_profile(name, accounting):
-    _, _, mechanism, size = CONSTRUCTORS[name]
-    measurement = posterior(size) >> ob.m.then_mechanism(
-        dp.smoothed_max_divergence(), mechanism, accounting=accounting
-    )
-    proven = mechanism.proven_loss(1, size=size, prior=np.array(PRIOR))
-    exact = ob.privacy_profile(mechanism, size=size, prior=PRIOR)
-    curve = measurement.map(1)
-    for epsilon in (0.0, 0.1, 0.5, 5.0):
-        if accounting == "exact":
-            assert curve.delta(epsilon) == exact(epsilon)
-        assert exact(epsilon) <= curve.delta(epsilon) <= 1
-    assert curve.delta(proven.epsilon) == 0
-    assert curve.epsilon(delta=0.05) < (
-        exact.loss.epsilon if accounting == "exact" else proven.epsilon
-    )
-    with pytest.raises(dp.OpenDPException, match="epsilon"):
-        curve.delta(-1.0)
-    with pytest.raises(dp.OpenDPException, match="epsilon"):
-        curve.delta(math.nan)
-    fixed = dp.c.make_fix_delta(measurement, delta=1e-3)
-    epsilon, delta = dp.c.make_composition([fixed, fixed]).map(1)
-    assert delta == 2e-3
-    assert epsilon == pytest.approx(2 * curve.epsilon(delta=1e-3), rel=1e-6)
-    assert sum(measurement(DATA).counts) >= 0
-
-
-@pytest.mark.parametrize("accounting", ["exact", "proven"])
 @pytest.mark.parametrize("name", CONSTRUCTORS)
-def test_the_smoothed_measure_gives_the_profile_at_every_distance(name, accounting):
+def test_the_profile_at_every_distance(name, accounting):
     _, _, mechanism, size = CONSTRUCTORS[name]
-    smoothed = dp.smoothed_max_divergence()
-    measurement = posterior(size) >> ob.m.then_mechanism(smoothed, mechanism, accounting=accounting)
     found = []
     for d_in in (0, 1, 2, 3):
         arguments = {"size": size, "prior": np.array(PRIOR), "d_in": d_in}
         profile = ob.privacy_profile(mechanism, **arguments)
         setting = Setting.of(mechanism, size, PRIOR)
         proven = loss_of(setting, d_in, accounting="proven")
-        curve = measurement.map(d_in)
+        curve = curve_of(setting, Distance.of(d_in), accounting)
         for epsilon in (0.0, 0.1, 0.5):
             exact = profile(epsilon)
             bound = min(delta_from_bounds(proven, epsilon), delta_from_rho(proven.rho, epsilon))

@@ -132,14 +132,6 @@ def test_neither_map_nor_draws_change(name: str) -> None:
     assert promised(anew) == before, "no cached loss was changed"
 
 
-def test_the_privacy_profile_does_not_change() -> None:
-    own = ob.LaplaceParameters(1.0)
-    measurement = ob.m.make_mechanism(*posterior().output_space, dp.smoothed_max_divergence(), own)
-    before = measurement.map(2).delta(0.5)
-    assert tamper(measurement(CONCENTRATION)) + tamper(own) + tamper(measurement) > 12
-    assert measurement.map(2).delta(0.5) == before
-
-
 def test_transformations_do_not_change() -> None:
     chain = posterior()
     member = CONCENTRATION - [1.0, 2.0]

@@ -8,9 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.losses import curve_of
 from opendp_bayes.measurements import measured_sampler
-from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries import mechanism_choice
@@ -203,22 +201,6 @@ def test_auto_is_among_noise_on_counts_for_either_reason(learned, noise_only, mo
 
 # --- maps at several records, and under unequal priors
 SPACE = PosteriorSpace(("a", "b", "c"), 6, (0.25, 4.0, 1.0))
-
-
-@pytest.mark.parametrize("accounting", ["exact", "proven"])
-def test_a_privacy_profile_is_that_of_its_distance(accounting: Any) -> None:
-    mechanism = ob.mechanisms.PermuteAndFlip(0.5)
-    measurement = ob.m.make_permute_and_flip(
-        SPACE.domain, SPACE.metric, dp.smoothed_max_divergence(), 0.5, accounting=accounting
-    )
-    assert measurement.accounting == accounting
-    setting = {"size": SPACE.size, "prior": SPACE.prior_array}
-    for d_in in (1, 2, 3):
-        profile = ob.privacy_profile(mechanism, **setting, d_in=d_in)
-        proven = curve_of(Setting.of(mechanism, **setting), Distance.of(d_in), "proven")
-        for epsilon in (0.0, 0.1, 0.5):
-            wanted = profile(epsilon) if accounting == "exact" else proven.delta(epsilon)
-            assert measurement.map(d_in).delta(epsilon) == wanted
 
 
 def test_what_a_map_states_with_delta_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None:
