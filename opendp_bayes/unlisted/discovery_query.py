@@ -31,9 +31,6 @@ from opendp_bayes.unlisted.thresholds import LAWS, Discovery
 from opendp_bayes.unlisted.trusted.discovery import is_concentrated, make_discovery
 from opendp_bayes.unlisted.trusted.keys import KeysSpace, counts_in_plan
 
-#: Columns of a summary that say what is lost, and what is debited.
-_LOSSES = ("epsilon", "delta", "rho", "debits")
-
 
 @dataclass(frozen=True, eq=False)
 class Discovering(Bound[DiscoveredRelease]):
@@ -111,48 +108,40 @@ class Discovering(Bound[DiscoveredRelease]):
         """
         return super().restating(budget)
 
-    def row(self, budget: Any) -> dict[str, Any]:
-        """The row of `DiscoveryQuery.summarize`."""
+    def summary(self, budget: Any, guess_size: int | None = None) -> pl.DataFrame:
+        """The row of `DiscoveryQuery.summarize`, and of `SurveyQuery.summarize`; no guess of a
+        number of records is used.
+        """
         discovery, loss = self.settled(budget), self.loss(budget)
         law, noise = discovery.law, discovery.rest
-        return {
+        listed = ", ".join(map(repr, self.space.listed))
+        row = {
             "column": self.space.column,
             "aggregate": f"{'People' if self.space.people else 'Records'} of values to discover",
-            "law": type(law).__name__,
-            "threshold": law.threshold,
-            "noise_std": law.std,
-            "d_in": self.distance.records,
-            "largest": self.distance.largest,
-            "shown_half": law.least_shown(0.5),
-            "shown_95": law.least_shown(0.95),
-            "shown_99": law.least_shown(0.99),
-            "rest_std": None if noise is None else typical_std(noise),
-            "epsilon": loss.epsilon,
-            "delta": loss.delta,
-            "rho": loss.rho,
-            "debits": f"{self.spent(budget)} ({self.measure})",
-        }
-
-    def summary(self, budget: Any, guess_size: int | None = None) -> pl.DataFrame:
-        """The row of `SurveyQuery.summarize`, in which no guess of a number of records is used."""
-        row = self.row(budget)
-        listed = ", ".join(map(repr, self.space.listed))
-        common = {
-            "column": row.pop("column"),
-            "aggregate": row.pop("aggregate"),
             "categories": f"discovered, besides {listed}" if listed else "discovered",
             "prior": "learned from the release",
             "nulls": None,
             "unknown": None,
-            "mechanism": row.pop("law"),
+            "mechanism": type(law).__name__,
             "scale": None,
             "neighbours": "add/remove",
-            **{key: row.pop(key) for key in ("d_in", "largest", *_LOSSES)},
+            "d_in": self.distance.records,
+            "largest": self.distance.largest,
+            "epsilon": loss.epsilon,
+            "delta": loss.delta,
+            "rho": loss.rho,
+            "debits": f"{self.spent(budget)} ({self.measure})",
             "interval_width": None,
+            "threshold": law.threshold,
+            "noise_std": law.std,
+            "shown_half": law.least_shown(0.5),
+            "shown_95": law.least_shown(0.95),
+            "shown_99": law.least_shown(0.99),
+            "rest_std": None if noise is None else typical_std(noise),
         }
         texts = dict.fromkeys(("nulls", "unknown"), pl.String)
         numbers = dict.fromkeys(("scale", "interval_width", "rest_std"), pl.Float64)
-        return pl.DataFrame([common | row], schema_overrides={**texts, **numbers})
+        return pl.DataFrame([row], schema_overrides={**texts, **numbers})
 
     def described(self, budget: Any) -> str:
         """Describe the query in one line."""
@@ -281,7 +270,8 @@ class DiscoveryQuery(AskedQuery[DiscoveredRelease]):
         The columns are:
 
         * `column` and `aggregate`: what is counted, records or people;
-        * `law`, `threshold` and `noise_std`: of the noise of each count, in records or people;
+        * `mechanism`, `threshold` and `noise_std`: the law of the noise of each count, in records
+          or people;
         * `d_in` and `largest`: the most records, or values of people, that one privacy unit moves,
           and those of them in one count;
         * `shown_half`, `shown_95` and `shown_99`: the smallest counts shown in half, 95 %
@@ -290,11 +280,12 @@ class DiscoveryQuery(AskedQuery[DiscoveredRelease]):
         * `epsilon`, `delta` and `rho`: certified upper bounds of the loss for one unit;
         * `debits`: the debit of the Context, in its measure.
 
+        The others are those of a survey's questions, and null or the same for every discovery.
+
         Raises
         ------
         ValueError
             If the query has no budget with δ.
         """
         self._settle()
-        row = self._bound.row(parts_of(self).d_out)
-        return pl.DataFrame([row], schema_overrides={"rest_std": pl.Float64})
+        return self._bound.summary(parts_of(self).d_out)

@@ -72,7 +72,7 @@ def test_constructors_ledgers_and_the_plugin_do_not_look_at_names() -> None:
     assert name_of(dp.smoothed_max_divergence()) == name_of(dp.renyi_divergence()) == ""
     assert as_entry(dp.zero_concentrated_divergence(), 0.5).rho == 0.5
     assert as_entry(dp.approximate(dp.max_divergence()), (0.5, 1e-6)).delta == 1e-6
-    with pytest.raises(ValueError, match=r"a ledger adds .* not in SmoothedMax"):
+    with pytest.raises(ValueError, match=r"a ledger adds .* not in SmoothedPureDP"):
         as_entry(dp.smoothed_max_divergence(), 0.5)
     assert unit_in_words(*dp.unit_of(contributions=2)) == "contributions: 2"
     domain = dp.lazyframe_domain([dp.series_domain("v", dp.enum_domain(pl.Series(["a", "b"])))])

@@ -183,7 +183,7 @@ COMPUTED: dict[str, Callable[[], Any]] = {
     "least_error": lambda: research.least_error(size=9, prior=PRIOR[:2], epsilon=1.0).value,
     "smallest": lambda: research.smallest_epsilon(0.2, size=50, prior=PRIOR[:2]),
     "sensitivity": lambda: ob.mechanisms.smooth_sensitivity([5, 900], [1, 1], gamma=9.0),
-    "plan": lambda: repr(ob.plan(size=200, prior=PRIOR, epsilon=1.0)).encode(),
+    "plan": lambda: repr(ob.plan(size=200, prior=PRIOR, epsilon=1.0).recommended).encode(),
     "profile": lambda: ob.privacy_profile(ob.LaplaceParameters(1.0), size=9, prior=PRIOR)(0.5),
 }
 

@@ -92,7 +92,7 @@ def test_the_summary_says_what_will_be_shown_before_any_data_are_read() -> None:
     assert isinstance(asked, DiscoveryQuery)
     row = asked.summarize().row(0, named=True)
     law = OptimalThreshold(1.0, 1e-8, 0.8)
-    assert row["law"] == "OptimalThreshold"
+    assert row["mechanism"] == "OptimalThreshold"
     assert row["threshold"] == law.threshold
     shown = [row["shown_half"], row["shown_95"], row["shown_99"]]
     assert shown == [law.least_shown(share) for share in (0.5, 0.95, 0.99)]

@@ -21,7 +21,7 @@ def release(
             metavar="DATA",
             help=(
                 "A .csv, .tsv (also .gz), .parquet, .ipc, .arrow, .feather, .xlsx,"
-                " .xlsm, .sav, .zsav, .por, .dta, .sas7bdat or .xpt file, or a folder of .parquet"
+                " .xlsm, .sav, .zsav, .dta, .sas7bdat or .xpt file, or a folder of .parquet"
                 " files; - for CSV from standard input; or the owner's data.toml, which leads to"
                 " one."
             ),

@@ -41,7 +41,7 @@ from opendp_bayes_office.files.tables import (
 EXTENSIONS = {
     **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "CSV"),
     **KINDS,
-    **dict.fromkeys((".sav", ".zsav", ".por"), "SPSS"),
+    **dict.fromkeys((".sav", ".zsav"), "SPSS"),
     ".dta": "Stata",
     **dict.fromkeys((".sas7bdat", ".xpt"), "SAS"),
     **dict.fromkeys((".xlsx", ".xlsm"), WORKBOOK),

@@ -23,7 +23,6 @@ from opendp_bayes_office.files.csv_text import FileError
 _READERS = {
     ".sav": "read_sav",
     ".zsav": "read_sav",
-    ".por": "read_por",
     ".dta": "read_dta",
     ".sas7bdat": "read_sas7bdat",
     ".xpt": "read_xport",
@@ -157,25 +156,20 @@ def statistical_table(
     Raises
     ------
     FileError
-        For a file that cannot be read, one of SPSS's portable ones with an encoding, and a
-        catalogue that has no labels of the columns.
+        For a file that cannot be read, and a catalogue that has no labels of the columns.
     """
     import pyreadstat
 
-    portable = path.suffix.lower() == ".por"
-    if portable and encoding:
-        raise FileError(f"data={file}: says which characters it has; leave the encoding out.")
-    # The usual output is a frame of pandas.
-    text: dict[str, Any] = {"encoding": codecs.lookup(encoding).name.upper() if encoding else None}
-    options: dict[str, Any] = {"output_format": "dict"} | ({} if portable else text)
+    named = codecs.lookup(encoding).name.upper() if encoding else None
+    options: dict[str, Any] = {"output_format": "dict", "encoding": named}  # no frame of pandas
     read = partial(
         getattr(pyreadstat, _READERS[path.suffix.lower()]),
         str(path),
         disable_datetime_conversion=True,
         **options,
     )
-    # So that what stands for no value is described, which of a portable file it is not.
-    ranges = {"user_missing": True} if kind in LABELLED and not portable else {}
+    # So that what stands for no value is described.
+    ranges = {"user_missing": True} if kind in LABELLED else {}
     described = withheld(lambda: read(metadataonly=True, **ranges)[1], file, kind)
     if isinstance(labels, str):
         catalogue = partial(pyreadstat.read_sas7bcat, str(path.parent / labels), **options)

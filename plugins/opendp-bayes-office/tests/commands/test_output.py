@@ -342,13 +342,6 @@ def test_the_name_of_a_kept_release_is_one_of_a_file(votes: Path) -> None:
         assert output.beside(votes, name) == votes.with_name(expected)
 
 
-@pytest.mark.parametrize("pattern", ["x-*.parquet", "*/x.parquet", "**/of*/x?.parquet"])
-def test_a_release_of_files_that_match_is_kept_in_a_folder_that_is_there(votes, pattern):
-    path = output.beside(votes.parent / pattern, "vote")
-    assert path.parent == votes.parent
-    assert path.name in ("x--vote.json", "x-vote.json")
-
-
 def test_a_printed_release_is_kept_nowhere(votes: Path) -> None:
     run("release", votes, *RELEASE, "-o", "-")
     assert os.listdir() == ["votes.csv"]

@@ -87,13 +87,13 @@ SAMPLE["dtime"] = [*(f"{day} {time}" for day, time in zip(_DAYS, _TIMES, strict=
 SAMPLE |= {"mylabl": [*"12121"], "myord": [*"12311"]}
 
 
-@pytest.mark.parametrize("extension", ["sav", "zsav", "por", "dta", "sas7bdat", "xpt"])
+@pytest.mark.parametrize("extension", ["sav", "zsav", "dta", "sas7bdat", "xpt"])
 def test_a_file_of_a_statistical_package_is_read_as_what_it_says(of_others, extension):
     frame = texts(of_others(f"sample.{extension}"))
     assert frame.rename(str.lower).select(*SAMPLE).to_dict(as_series=False) == SAMPLE
 
 
-@pytest.mark.parametrize("extension", ["sav", "zsav", "por", "dta", "sas7bdat", "xpt"])
+@pytest.mark.parametrize("extension", ["sav", "zsav", "dta", "sas7bdat", "xpt"])
 def test_types_in_python_are_those_that_the_file_states(of_others, extension):
     frame = read(of_others(f"sample.{extension}")).rename(str.lower)
     # Stata alone stores whole numbers; the formats here, F8.2 and BEST12, are of any number.
@@ -104,9 +104,9 @@ def test_types_in_python_are_those_that_the_file_states(of_others, extension):
     assert frame["dtime"][1] == datetime.datetime(1880, 5, 6, 10, 10, 10)
 
 
-@pytest.mark.parametrize("extension", ["sav", "zsav", "por", "dta", "sas7bdat", "xpt"])
+@pytest.mark.parametrize("extension", ["sav", "zsav", "dta", "sas7bdat", "xpt"])
 def test_codes_with_a_point_are_whole_numbers_for_the_command(of_others, extension):
-    column = "MYLABL" if extension in ("xpt", "por") else "mylabl"
+    column = "MYLABL" if extension == "xpt" else "mylabl"
     path = of_others(f"sample.{extension}")
     assert counted(path, "--column", column, "--categories", "1,2") == {"1": 3, "2": 2, "other": 0}
 
@@ -124,18 +124,6 @@ def test_codes_become_their_labels_where_that_is_asked_for(of_others, extension)
     assert asked_of(path, "labels = true", "mylabl") == {"Male": 3, "Female": 2, "other": 0}
     wanted = {"low": 3, "medium": 1, "high": 1, "other": 0}
     assert asked_of(path, "labels = true", "myord") == wanted
-
-
-def test_a_portable_file_has_value_labels_and_missing_values(of_others):
-    path = of_others("sample.por")
-    assert asked_of(path, "labels = true", "MYLABL") == {"Male": 3, "Female": 2, "other": 0}
-    # The code 2 of MYLABL is missing, and numbers up to -44 of MYNUM, in base 30.
-    text = b"".join(path.read_bytes().split(b"\r\n"))
-    text = text.replace(b"C7/labeled", b"82/C7/labeled").replace(b"C7/numeric", b"9-1E/C7/numeric")
-    lines = [text[at : at + 80] for at in range(0, len(text), 80)]
-    path.write_bytes(b"\r\n".join([*lines, b""]))
-    assert texts(path)["MYLABL"].to_list() == ["1", None, "1", None, "1"]
-    assert texts(path)["MYNUM"].to_list() == ["1.1", "1.2", None, "-1.4", "1000.3"]
 
 
 @pytest.mark.parametrize("machine", ["linux", "win"])
@@ -189,9 +177,6 @@ def test_a_catalogue_of_something_else_is_refused(of_others, tmp_path):
     assert "labels='formats.sas7bcat'" in said
     said = asked_of(of_others("sample.sav"), f'labels = "{catalogue}"', "mylabl", code=2)
     assert "is for SAS, and sample.sav is SPSS" in said
-    said = run("release", of_others("sample.por"), "--column", "MYCHAR", "--categories", "a",
-        "--epsilon", 1, "--encoding", "latin-1", code=2)  # fmt: skip
-    assert "data=sample.por: says which characters it has" in said
 
 
 def test_what_spss_declares_as_missing_has_no_value(of_others):
@@ -313,7 +298,7 @@ def test_days_beyond_the_calendar_are_nulls_and_stop_nothing(tmp_path):
 STATISTICAL = [
     name
     for name in OTHERS.namelist()
-    if Path(name).suffix in (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
+    if Path(name).suffix in (".sav", ".zsav", ".dta", ".sas7bdat", ".xpt")
 ]
 
 
