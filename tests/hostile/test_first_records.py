@@ -26,7 +26,8 @@ EVERY = [Reading(), Reading(blank_lines="null"), Reading(trim=True)]
 def records(path: Path, cleaning: Reading = EVERY[0]) -> Counter[tuple[str | None, ...]]:
     with scannable(source(path, cleaning)) as found:
         found.complete()
-        return Counter(found.scan().collect().rows())
+        every = pl.all().str.strip_chars().replace("", None) if cleaning.trim else pl.all()
+        return Counter(found.scan().select(every).collect().rows())
 
 
 def written(path: Path, lines: list[str], *, header: str = "v,w", end: str = "\n") -> Path:
