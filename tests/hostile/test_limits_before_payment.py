@@ -89,7 +89,7 @@ agreement_of_copies:combine_estimates
 joint_posterior:survey_posterior
 survey_tables/survey_posterior:SurveyPosterior._table
 laws/beta_mixture:BetaMixtures._mixed
-survey_tables/survey_posterior:SurveyPosterior._written
+survey_tables/survey_posterior:SurveyPosterior.write_synthetic
 survey_tables/survey_posterior:SurveyPosterior._copies
 survey_tables/table_posterior:TableDraws.counted
 posterior/noisy_keys:_noisy_counts
