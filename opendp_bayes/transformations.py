@@ -15,8 +15,10 @@ from opendp_bayes.queries.grouped_counts import (
     then_grouped_counts as then_grouped_counts,
 )
 from opendp_bayes.trusted.posteriors import (
+    make_beta_binomial as make_beta_binomial,
     make_count_vector as make_count_vector,
     make_dirichlet_multinomial as make_dirichlet_multinomial,
+    then_beta_binomial as then_beta_binomial,
     then_count_vector as then_count_vector,
     then_dirichlet_multinomial as then_dirichlet_multinomial,
 )

@@ -22,7 +22,7 @@ def make_dirichlet_multinomial(
     input_domain: Domain, input_metric: Metric, *, prior: Prior
 ) -> Transformation:
     """Update a Dirichlet prior with counts: the concentration of the posterior, `prior + counts`, a
-    float64 array of shape `(k,)`. Of two categories it is a Beta prior, with the success first.
+    float64 array of shape `(k,)`.
 
     The output space names categories, size, prior and neighbour relation, so that pieces made for
     another model do not chain. Distances are kept (`docs/research/proofs.md`, "Inference").
@@ -73,6 +73,40 @@ def make_dirichlet_multinomial(
     )
 
 
+def make_beta_binomial(
+    input_domain: Domain, input_metric: Metric, *, prior: Prior
+) -> Transformation:
+    """Update a Beta prior with the counts of two categories, of which the first is the success: the
+    concentration of the posterior, a float64 array of shape `(2,)`.
+
+    Distances are kept (`docs/research/proofs.md`, "Inference").
+
+    Parameters
+    ----------
+    input_domain, input_metric : Domain, Metric
+        The output space of `make_categorical_counts` with two categories.
+    prior : Prior
+        A positive number for both categories, an array of shape `(2,)` with the success first, or a
+        mapping from the labels to numbers, in records.
+
+    Raises
+    ------
+    ValueError
+        If there are not exactly two categories.
+    ValueError, TypeError
+        For a prior that does not fit or an input that is not from `make_categorical_counts`.
+    """
+    require_features("make_beta_binomial")
+    space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
+    if space.k != 2:
+        raise ValueError(
+            f"input_domain={input_domain}: has {space.k} categories; must have 2. Use"
+            " make_dirichlet_multinomial."
+        )
+    return make_dirichlet_multinomial(input_domain, input_metric, prior=prior)
+
+
+then_beta_binomial = to_then(make_beta_binomial)
 then_dirichlet_multinomial = to_then(make_dirichlet_multinomial)
 
 

@@ -97,6 +97,7 @@ GAUSSIAN = Discovery(GaussianThreshold(3.0, 12))
 OF_MECHANISM = {**space(of_three()), "output_measure": PURE, "mechanism": EHD}
 WITH_DELTA = {"output_measure": APPROX, "accounting": "proven", "beta": 1.0}
 LAPLACE = {"output_measure": APPROX, "mechanism": ob.LaplaceParameters(1.0)}
+PRIORS = (ob.t.make_dirichlet_multinomial, counting()), (ob.t.make_beta_binomial, BINARY)
 MAKE = ob.m
 CONSTRUCTORS = [
     *rows(
@@ -126,10 +127,14 @@ CONSTRUCTORS = [
         different=OTHER_GROUPS,
         refused=OTHERS,
     ),
-    *rows(
-        *(ob.t.make_dirichlet_multinomial, {**space(counting()), "prior": 1.0}, of_domain),
-        different={"prior": 0.5},
-        refused=spaces(DOMAIN, PRIVATE_METRIC),
+    *(
+        row
+        for constructor, made in PRIORS
+        for row in rows(
+            *(constructor, {**space(made), "prior": 1.0}, of_domain),
+            different={"prior": 0.5},
+            refused=spaces(DOMAIN, PRIVATE_METRIC),
+        )
     ),
     *rows(
         *(ob.t.make_count_vector, space(counting()), map_of_one),

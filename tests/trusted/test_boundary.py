@@ -350,6 +350,7 @@ CALLERS = {
     "make_dirichlet_multinomial": lambda of, _: ob.t.make_dirichlet_multinomial(
         *of.output_space, prior=1.0
     ),
+    "make_beta_binomial": lambda of, _: ob.t.make_beta_binomial(*of.output_space, prior=1.0),
     "make_mechanism": lambda _, of: ob.m.make_laplace_parameters(*of.output_space, PURE, 1.0),
 }
 

@@ -32,6 +32,24 @@ def test_concentration_is_prior_plus_counts(prior):
     assert concentration.tolist() == (np.array([2, 0, 2]) + prior).tolist()
 
 
+def test_beta_is_the_dirichlet_of_two_categories_success_first():
+    counts = counting(("yes", "no"))
+    beta = counts >> ob.t.then_beta_binomial(prior=[2, 3])
+    dirichlet = counts >> ob.t.then_dirichlet_multinomial(prior=[2, 3])
+    sample = data(["yes", "yes", "yes", "no"], ("yes", "no"))
+    assert beta.output_space == dirichlet.output_space
+    assert beta(sample).tolist() == dirichlet(sample).tolist() == [5.0, 4.0]
+
+
+@pytest.mark.parametrize("size", [None, 4])
+@pytest.mark.parametrize("k", [3, 4])
+def test_beta_is_refused_for_other_numbers_of_categories(k, size):
+    with pytest.raises(
+        ValueError, match=rf"has {k} categories; must have 2\. Use make_dirichlet_multinomial"
+    ):
+        counting(("a", "b", "c", "d")[:k], size=size) >> ob.t.then_beta_binomial(prior=1.0)
+
+
 @pytest.mark.parametrize("size", [None, 4])
 def test_maps_keep_the_distance(size):
     posterior = counting(size=size) >> ob.t.then_dirichlet_multinomial(prior=1.0)
@@ -98,6 +116,12 @@ def test_spaces_that_are_not_counts_are_refused():
         ValueError, match=r"input_domain=CategoricalCounts.*make_dirichlet_multinomial"
     ):
         ob.m.make_laplace_parameters(*counts.output_space, dp.max_divergence(), 1.0)
+
+
+def test_beta_of_a_posterior_is_refused_as_a_posterior():
+    posterior = counting(("a", "b")) >> ob.t.then_beta_binomial(prior=1.0)
+    with pytest.raises(ValueError, match="is a posterior already"):
+        ob.t.make_beta_binomial(*posterior.output_space, prior=1.0)
 
 
 PRIORS = {
