@@ -101,8 +101,8 @@ def test_several_categories_and_up_to_1e9_records(kind, categories, seed):
 @pytest.mark.parametrize("k", [4, 5])
 def test_next_to_no_noise_leaves_the_fewest_moves(k, excess, prior):
     """All ways to spread the records that the draw has too many or too few are as probable."""
-    size, prior = 10**9, prior * np.arange(1.0, k + 1)
-    drawn = np.array([7, 40, 10**6, 3 * 10**8, 0][:k])
+    size, prior = 10**9 if excess == 0 else 10**8, prior * np.arange(1.0, k + 1)
+    drawn = np.array([7, 40, 10**6, 3 * 10**7, 0][:k])
     drawn[1] += size + excess - drawn.sum()
     counts = drawn - np.sign(excess) * np.array(oracles.data_sets(abs(excess), k))
     counts = counts[counts.min(axis=1) >= 0]
