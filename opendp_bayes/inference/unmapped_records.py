@@ -120,7 +120,10 @@ def _of_columns(
     for axis, (column, unknown) in enumerate(zip(release.columns, release.unknown, strict=False)):
         if unknown is None:
             continue
-        values = [[_value(label, axis) for label in values_of_cell] for values_of_cell in labels]
+        values = [
+            [label[axis] if isinstance(label, tuple) else label for label in values_of_cell]
+            for values_of_cell in labels
+        ]
         alone = [
             all(are_same(value, unknown) for value in values_of_cell) for values_of_cell in values
         ]
@@ -173,10 +176,6 @@ def _share_in(release: Any, column: str, unknown: Label) -> float | None:
     posterior = release.posterior.marginal(column) if release.axes else release.posterior
     share = posterior[unknown]
     return float(share.mean()) if 1 - share.cdf(SHARE) >= CERTAINTY else None
-
-
-def _value(label: Any, axis: int) -> Any:
-    return label[axis] if isinstance(label, tuple) else label
 
 
 def _named(values: list[Any]) -> str:

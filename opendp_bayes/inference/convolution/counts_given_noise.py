@@ -304,7 +304,8 @@ class CountsGivenNoise(ByLaws):
         first = first.astype(np.int64)
         cells = Cells(np.zeros_like(first), first, np.append(first[1:] - 1, int(numbers.sizes[-1])))
         seen = masses > 0
-        return CountLaws.of_masses(cells.where(seen), log_or_nothing(_even(cells, masses)[seen]))
+        nodes = masses[:, None] * cells.node_weights / cells.length[:, None]
+        return CountLaws.of_masses(cells.where(seen), log_or_nothing(nodes[seen]))
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
         """The laws of the counts of groups of several categories, and of their probabilities; of no
@@ -427,8 +428,3 @@ def _along(
     logarithms of norms are told; shape `(tilts, m)`.
     """
     return known.tilts[:, None] * (counts - anchors[row]) - log_norms[:, row]
-
-
-def _even(cells: Cells, masses: Floats) -> Floats:
-    """The masses of cells at their nodes, of laws that hardly change within one."""
-    return masses[:, None] * cells.node_weights / cells.length[:, None]
