@@ -19,7 +19,7 @@ PICTURES = {
     "before_you_spend": 1,
     "poll_with_groups": 2,
     "register_by_quarter": 1,
-    "survey_as_synthetic_records": 2,
+    "survey_as_synthetic_records": 1,
 }
 
 

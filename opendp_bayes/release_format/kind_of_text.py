@@ -73,8 +73,8 @@ def decoded(kind: type[T], text: str | bytes) -> T:
     if header.format == name and isinstance(header.version, int) and header.version != version:
         raise ValueError(
             f"version={header.version}: this package reads version {version}, and"
-            f" {'a newer one' if header.version > version else 'one from before 1.0.0'} wrote this;"
-            " run `pip install --upgrade opendp-bayes`, or see what differs (docs: Policy,"
+            f" {'a newer one wrote' if header.version > version else 'one from before 1.0.0 wrote'}"
+            " this; run `pip install --upgrade opendp-bayes`, or see what differs (docs: Policy,"
             " JSON)."
         )
     try:

@@ -102,7 +102,7 @@ def by_chains(of, ordered=(), chains=16, sweeps=1500, dropped=150, seed=0, weigh
     found, log_weights = [], []
     for _ in range(sweeps):
         moved.move(1)
-        draw, _ = cells.noisy_counts(moved, rng)
+        draw, _ = cells.drawn(moved, rng)
         means = rng.standard_gamma(draw.mean / draw.scale) * draw.scale
         found.append([means / means.sum(axis=1, keepdims=True), draw.counts])
         log_weights.append(draw.log_weight)
@@ -144,7 +144,7 @@ def ranks(shape, noise, public, rng, *, taken_for=None, sweeps=100, ordered=()):
     wanted = np.array([means[cell] / means.sum(), truth[cell], truth.sum()])
     for _ in range(sweeps):
         chains.move(1)
-        draw, _ = cells.noisy_counts(chains, rng)
+        draw, _ = cells.drawn(chains, rng)
         lam = rng.standard_gamma(draw.mean / draw.scale) * draw.scale
         values = np.stack(
             [lam[:, cell] / lam.sum(axis=1), draw.counts[:, cell], draw.counts.sum(axis=1)]

@@ -53,7 +53,7 @@ class Rows:
         self.rows, self.place = np.unique(setting.alike, return_inverse=True)
         self.times = np.bincount(self.place).astype(float)
         first = setting.looks[0]
-        drawn = np.where(first.noised, first.noisy_counts, 0)[self.rows].astype(float)
+        drawn = np.where(first.noised, first.drawn, 0)[self.rows].astype(float)
         self.anchor = np.clip(drawn, 0, min(last, LARGEST))
 
     def alone(self, row):

@@ -135,7 +135,7 @@ def test_draws_of_all_but_one_count_may_be_few_and_not_more_than_all_records(tot
     law, rest = LaplaceParameters(0.1, total=total), (tuple("abc"), (1.0, 2.0, 1.0))
     few = Release((8, 9, 983), *rest, law, guarantee(1000))
     assert noise_aware_posterior(few).mean()[2] > 0.9
-    with pytest.raises(ValueError, match=r"drawn: sums to 1700, .*size=1000 records"):
+    with pytest.raises(ValueError, match=r"noisy_counts: sums to 1700, .*size=1000 records"):
         noise_aware_posterior(Release((800, 900, -700), *rest, law, guarantee(1000)))
 
 
