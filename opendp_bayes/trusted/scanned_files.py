@@ -9,8 +9,8 @@ KINDS = {".parquet": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": 
 
 
 def scan_files(path: Path) -> pl.LazyFrame:
-    """The columns of a file of Parquet or Arrow, or of all files of Parquet in a folder and below,
-    but for those whose names begin with a point or an underscore, which are those of programs. No
+    """The columns of a file of Parquet or Arrow, or of all files of Parquet in a folder and below.
+    Files whose names begin with a point or an underscore belong to programs and are left out. No
     row is read.
 
     No column is made of the paths, and no part of a file is left out by what its footer says of the

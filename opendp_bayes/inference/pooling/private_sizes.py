@@ -271,9 +271,9 @@ class PrivateSizes:
 def _powers_of_factor(
     kappa: float, nodes: Floats, p: Floats, place: Integers, rng: np.random.Generator
 ) -> Integers:
-    """Draw a term of `(n + κ) (n + κ + 1)` in proportion to its mean, given probabilities of nodes,
-    shape `(m, rows)`, and the rows of counts, `(k, ...)`, and count how often each of these is a
-    factor of it.
+    """Draw a term of `(n + κ) (n + κ + 1)` in proportion to its mean, and count how often each
+    count is a factor of it; given probabilities of nodes, shape `(m, rows)`, and the rows of
+    counts, shape `(k, ...)`.
     """
     means = np.average(nodes, axis=0, weights=p)
     variances = np.average((nodes - means) ** 2, axis=0, weights=p)
