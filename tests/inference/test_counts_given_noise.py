@@ -150,6 +150,22 @@ def test_many_categories(name, law):
     assert max(envelope.errors(envelope.posterior(rescaled(setting)), right).values()) > 10 * ERROR
 
 
+@pytest.mark.parametrize("unnoised", [0.06, 0.3, 0.8])
+@pytest.mark.parametrize("scale", [0.7, 2.0, 20.0])
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_a_count_without_noise_is_what_the_others_leave(k, scale, unnoised):
+    """Far from 0 and with a prior of 1 noise is all that is not known of it."""
+    size, noise = int(2000 * k * max(scale, 1)), np.random.default_rng(k).integers(-9, 9, k - 1)
+    rest = size * (1 - unnoised) * np.arange(1, k) * 2 / (k * (k - 1))
+    drawn = rest.astype(int) + noise
+    drawn = np.append(drawn, size - drawn.sum())
+    made = {"law": "laplace", "scale": scale, "drawn": drawn, "prior": np.ones(k), "size": size}
+    law = posterior(made | {"noised": np.arange(k) < k - 1}).counts
+    std = np.sqrt(k - 1) * np.exp(-0.5 / scale) / -np.expm1(-1 / scale) * np.sqrt(2)
+    assert law.mean()[-1] == pytest.approx(drawn[-1], abs=ERROR * std)
+    assert law.std()[-1] == pytest.approx(std, rel=ERROR)
+
+
 def test_the_comparison_sees_a_scale_that_is_a_tenth_off():
     """Negative control."""
     made = {"law": "laplace", "scale": 3.0, "drawn": np.array([5, 9, 2]), "prior": np.ones(3)}

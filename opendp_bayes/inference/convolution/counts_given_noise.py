@@ -180,13 +180,19 @@ class CountsGivenNoise(ByLaws):
         means and variances without it have the shape `(tilts, rows)`: single counts where these are
         few; and the shortest of the deviations that matter.
         """
-        whole, every = (self._numbers.moments.variance @ self._times)[:, None], np.arange(low.size)
-        given = np.sqrt(variance * np.maximum(1 - variance / np.maximum(whole, 1e-12), 0.0))
-        highest = float(np.ceil(self._numbers.sizes.max()))
+        numbers, every = self._numbers, np.arange(low.size)
+        total, whole = (
+            (x @ self._times)[:, None] for x in (numbers.moments.mean, numbers.moments.variance)
+        )
+        centre = np.bincount(numbers.tilt, numbers.centres) / np.bincount(numbers.tilt)
+        share = variance / np.maximum(whole, 1e-12)
+        mean = mean + share * (centre[:, None] - total)  # of what the tilt misses its part
+        given = np.sqrt(variance * np.maximum(1 - share, 0.0))
+        highest = float(np.ceil(numbers.sizes.max()))
         high = np.minimum(high, highest)
         low = np.minimum(low, high)
         # Of each tilt beyond the reach of those before, as short as those after it need.
-        matters = np.where(self._numbers.shares[:, None] > _RARE, given, np.inf)
+        matters = np.where(numbers.shares[:, None] > _RARE, given, np.inf)
         shortest = np.minimum.accumulate(matters[::-1])[::-1]
         shortest = np.where(np.isfinite(shortest), shortest, given)
         most = np.clip(np.maximum.accumulate(mean + _AROUND * given) + 2, low, high)
