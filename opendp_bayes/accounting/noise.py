@@ -100,7 +100,10 @@ def knorm_steps(k: int, scale: float, distance: int) -> tuple[Floats, Floats]:
         several = _applied(single, several)
     sides = [(y1 - y0, x1 - x0) for (x0, y0), (x1, y1) in pairwise(several)]
     masses = [side for side in sides if min(side) > 0]
-    log_p, log_q = (np.array([_log(mass[side]) for mass in masses]) for side in (0, 1))
+    log_p, log_q = (  # numerators and denominators may be no floats
+        np.array([math.log(p[side].numerator) - math.log(p[side].denominator) for p in masses])
+        for side in (0, 1)
+    )
     return log_p, log_q
 
 
@@ -122,11 +125,6 @@ def _at(polygon: Polygon, x: Fraction) -> Fraction:
     after = next(i for i, corner in enumerate(polygon) if corner[0] >= x)
     (x1, y1), (x0, y0) = polygon[after], polygon[max(after - 1, 0)]
     return y1 if x == x1 else y0 + (x - x0) * (y1 - y0) / (x1 - x0)
-
-
-def _log(value: Fraction) -> float:
-    """`ln value`, also where numerator and denominator are no floats."""
-    return math.log(value.numerator) - math.log(value.denominator)
 
 
 def laplace_error(moved: int, scale: float) -> float:

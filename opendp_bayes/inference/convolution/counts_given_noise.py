@@ -189,8 +189,7 @@ class CountsGivenNoise(ByLaws):
         mean = mean + share * (centre[:, None] - total)  # of what the tilt misses its part
         given = np.sqrt(variance * np.maximum(1 - share, 0.0))
         highest = float(np.ceil(numbers.sizes.max()))
-        high = np.minimum(high, highest)
-        low = np.minimum(low, high)
+        low, high = np.minimum(low, highest), np.minimum(high, highest)
         # Of each tilt beyond the reach of those before, as short as those after it need.
         matters = np.where(numbers.shares[:, None] > _RARE, given, np.inf)
         shortest = np.minimum.accumulate(matters[::-1])[::-1]
@@ -203,10 +202,8 @@ class CountsGivenNoise(ByLaws):
         length = np.where(few, 1.0, np.maximum(_LENGTH * shortest, 1.0))
         number = np.clip(np.ceil((most - start) / length), 0, _MOST).astype(np.int64) + 1
         row = np.tile(every, len(mean))
-        even = Cells(
-            row, *(each.ravel().astype(np.int64) for each in (np.floor(start), np.ceil(most)))
-        )
-        even = even.cut(number.ravel())
+        ends = (end.ravel().astype(np.int64) for end in (np.floor(start), np.ceil(most)))
+        even = Cells(row, *ends).cut(number.ravel())
         away = 2.0 ** np.arange(np.log2(highest + 2))
         edges = np.concatenate([[0.0], away, highest + 1 - away])
         rows = [even.category, np.repeat(every, edges.size)]
