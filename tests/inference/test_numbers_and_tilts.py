@@ -87,16 +87,23 @@ def test_too_many_parts_are_refused(drawn, monkeypatch):
 
 
 @pytest.mark.parametrize("size", [3060, 2500])
-def test_a_number_that_no_tilt_reaches_is_refused(size, monkeypatch):
+def test_a_number_far_from_what_was_drawn_is_reached(size):
     drawn, prior, noise = [60, 20, 900, 40], [1.0, 0.1, 5.0, 0.5], DiscreteLaplace(5.0)
     found = given_noise(drawn, prior, noise, size=size)
     off = found.counts.mean().sum() - size
     assert abs(off) < 2e-3 * found.counts.std().max()
-    monkeypatch.setattr(numbers_and_tilts, "_MOST", 0)
-    with pytest.raises(
-        ValueError, match=rf"size: {size} records are not compatible.*check the size"
-    ):
-        given_noise(drawn, prior, noise, size=size)
+
+
+@pytest.mark.parametrize(
+    ("named", "known"),
+    [
+        ("size: 38", {"size": 38}),
+        ("records_prior: 38 to 40", {"records_prior": stats.randint(38, 41)}),
+    ],
+)
+def test_a_number_that_no_tilt_reaches_is_refused(named, known):
+    with pytest.raises(ValueError, match=rf"{named} records are not compatible.*check them"):
+        given_noise([6, 0], [2e5, 2e5], DiscreteGaussian(0.05), **known)
 
 
 def warned(size, most=6000):

@@ -171,7 +171,7 @@ def numbers_of(categories: NoisedCategories, times: Integers, total: Total) -> N
     for _ in range(_ROUNDS):
         suited = curve.spaced(low, high, _APART)
         if suited.size > _MOST:
-            break
+            raise too_uncertain(float(categories.prior @ times))
         counts = TiltedCounts.of(categories, suited, total.highest)
         curve = Curve(counts.under(curve.spaced(low, high, _KNOWN)), times)
         means, (sizes, logs) = curve.known[0], _matters(curve, total)
@@ -186,12 +186,11 @@ def numbers_of(categories: NoisedCategories, times: Integers, total: Total) -> N
             beyond = Curve(counts.under(np.linspace(high, high + moved / last, _AT_ONCE)), times)
             high = float(beyond.at(means[-1] + moved * last, 1))
         moved *= 2
-    if total.is_point:
-        raise ValueError(
-            f"size: {total.lowest} records are not compatible with what was drawn; check the size"
-            " and the scale of the noise."
-        )
-    raise too_uncertain(float(categories.prior @ times))
+    prior = f"records_prior: {total.lowest} to {total.highest}"
+    raise ValueError(
+        f"{f'size: {total.lowest}' if total.is_point else prior} records are not compatible with"
+        " what was drawn; check them and the scale of the noise."
+    )
 
 
 def _rough(categories: NoisedCategories, last: int) -> tuple[TiltedCounts, Floats]:
