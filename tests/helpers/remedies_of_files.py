@@ -194,11 +194,26 @@ FILES: dict[str, tuple[Call, Call]] = {
         lambda: run("show", page(), code=2),
         lambda: page() and run("show", "page.json"),
     ),
+    "one from before 1.0.0 wrote": (
+        lambda: result_from_json(older()),
+        lambda: result_from_json(
+            older().replace('"drawn"', '"noisy_counts"').replace('"version":2', '"version":3')
+        ),
+    ),
     "is damaged": (
         lambda: ob.Ledger(damaged()),
         lambda: ob.Ledger("c.ledger", epsilon=0.5).remaining,
     ),
 }  # fmt: skip
+
+
+def older() -> str:
+    """A document as a trial version wrote it."""
+    text = release(file("votes.csv"), "--column", "vote").to_json()
+    found = text.replace('"noisy_counts"', '"drawn"').replace('"version":3', '"version":2')
+    assert '"drawn"' in found
+    assert '"version":2' in found
+    return found
 
 
 def damaged() -> str:

@@ -141,7 +141,7 @@ class CountsGivenNoise(ByLaws):
 
     @cached_property
     def _sums(self) -> Sums:
-        """What is beside the count of each leaf, and the sum of all counts."""
+        """Sums beside the count of each leaf, and the sum of all counts."""
         return Sums(self._numbers, self._times)
 
     @cached_property

@@ -36,7 +36,7 @@ class TwoCategories(ByLaws):
         self._around = [*around, self._mode()]
 
     def _log_weight(self, row: Integers, counts: Floats) -> Floats:
-        """Of counts of the first, in row 0, or of the second."""
+        """Weigh counts of the first, in row 0, or of the second."""
         first = np.floor(np.where(row == 0, counts, self._size - counts)).astype(np.int64)
         both = np.column_stack([first.ravel(), self._size - first.ravel()])
         log_weight = self._log_likelihood(both) + log_rising(both, self.prior).sum(axis=1)

@@ -87,7 +87,7 @@ class BetaDifferences:
 
     @cached_property
     def _narrower(self) -> Integers:
-        """Which of both is the narrower one, 0 or 1, shape `(m,)`."""
+        """The narrower one of both, 0 or 1, shape `(m,)`."""
         return (self.first.std() >= self.second.std()).astype(np.int64)
 
     def _cdf(self, values: Floats, laws: Integers) -> tuple[Floats, Floats]:
