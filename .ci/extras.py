@@ -93,14 +93,14 @@ def office() -> None:
 
 def statistical() -> None:
     """Files of SPSS, Stata and SAS, and workbooks."""
-    for extension in ("sav", "zsav", "por", "dta", "sas7bdat", "xpt"):
-        label, text = ("MYLABL", "MYCHAR") if extension in ("por", "xpt") else ("mylabl", "mychar")
+    for extension in ("sav", "zsav", "dta", "sas7bdat", "xpt"):
+        label, text = ("MYLABL", "MYCHAR") if extension == "xpt" else ("mylabl", "mychar")
         path = f"sample.{extension}"
         assert counts(path, text, ["a", "b"]) == (1, 1, 0, 3), path
         # Stata alone states that its numbers are whole; of others the command reads texts.
         if extension == "dta":
             assert counts(path, label, [1, 2]) == (3, 2, 0, 0)
-        if extension in ("sav", "zsav", "por", "dta"):
+        if extension in ("sav", "zsav", "dta"):
             assert counts(path, label, ["Male", "Female"], labels=True) == (3, 2, 0, 0)
     catalogue = {"labels": "test_formats_win.sas7bcat"}
     assert counts("test_data_win.sas7bdat", "SEXA", ["Male", "Female"], **catalogue)[:2] == (2, 1)
