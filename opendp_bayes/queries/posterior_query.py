@@ -9,7 +9,6 @@ import polars as pl
 from opendp.context import Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 
-from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.queries.base import AskedQuery
 from opendp_bayes.queries.bound_query import BoundQuery, ask, before_groups, either
@@ -191,7 +190,6 @@ class PosteriorQuery(AskedQuery[R]):
 
     _bound: BoundQuery
 
-    @underflow_is_zero
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
         """Describe the release that the query would make and its debit, as a polars frame of one
         row. Reads no data and spends nothing.
