@@ -184,9 +184,8 @@ class CountsGivenNoise(ByLaws):
         total, whole = (
             (x @ self._times)[:, None] for x in (numbers.moments.mean, numbers.moments.variance)
         )
-        centre = np.bincount(numbers.tilt, numbers.centres) / np.bincount(numbers.tilt)
         share = variance / np.maximum(whole, 1e-12)
-        mean = mean + share * (centre[:, None] - total)  # of what the tilt misses its part
+        mean = mean + share * (numbers.middles[:, None] - total)  # of what the tilt misses its part
         given = np.sqrt(variance * np.maximum(1 - share, 0.0))
         highest = float(np.ceil(numbers.sizes.max()))
         low, high = np.minimum(low, highest), np.minimum(high, highest)

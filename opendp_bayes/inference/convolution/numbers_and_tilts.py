@@ -127,6 +127,11 @@ class Numbers:
     mean: float
     shares: Floats
 
+    @cached_property
+    def middles(self) -> Floats:
+        """The mean of the centres of each tilt's parts, shape `(tilts,)`."""
+        return np.bincount(self.tilt, self.centres) / np.bincount(self.tilt)
+
     def chosen(self, start: int, end: int) -> "Numbers":
         """The parts of the tilts from one to before another."""
         some = slice(*np.searchsorted(self.tilt, [start, end]).tolist())
@@ -166,8 +171,8 @@ def numbers_of(categories: NoisedCategories, times: Integers, total: Total) -> N
         Where a public number is not reached, or a private one is too uncertain.
     """
     rough, tilts = _rough(categories, total.highest)
-    curve, moved = Curve(rough.under(tilts), times), _MOVED
-    curve, low, high = _nearer(rough, curve, total)
+    curve, low, high = _nearer(rough, Curve(rough.under(tilts), times), total)
+    moved = _MOVED
     for _ in range(_ROUNDS):
         suited = curve.spaced(low, high, _APART)
         if suited.size > _MOST:
@@ -236,7 +241,7 @@ def _nearer(rough: TiltedCounts, curve: Curve, total: Total) -> tuple[Curve, flo
 
 
 def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) -> Numbers:
-    """A private number between two ends, in parts that overlap."""
+    """The number of records between two ends, in parts that overlap."""
     prior, times = counts.categories.prior, curve.times
     sizes, lengths = _listed(*np.rint(ends).tolist())
     known = total.log_weight(sizes) + np.log(lengths)

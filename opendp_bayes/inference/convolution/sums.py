@@ -153,8 +153,7 @@ class _OfOneStep:
             here = slice(*np.searchsorted(self.numbers.tilt, [some.start, some.stop]).tolist())
             tilt = self.numbers.tilt[here] - some.start
             first = np.flatnonzero(np.diff(tilt, prepend=-1))
-            centre = np.add.reduceat(self.numbers.centres[here], first) / np.bincount(tilt)
-            middle = centre[:, None] - mean[some]
+            middle = self.numbers.middles[some, None] - mean[some]
             window = self._window(origin, middle, *np.broadcast_arrays(low, high, middle)[:2])
             at, place, unknown = (each[tilt] for each in window)
             laws = np.stack(
