@@ -1,8 +1,6 @@
 """`context`: an OpenDP Context over a frame of polars, pandas or Arrow, its arguments checked."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib.metadata import entry_points
-from numbers import Number
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +12,7 @@ from opendp.domains import lazyframe_domain
 from opendp.extras.polars import Bound, LazyFrameQuery, Margin
 from opendp.mod import Domain, FrameDistance, Measure, Metric, OpenDPException
 
-from opendp_bayes.mathematics.telling import shortly, told
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_delta, as_loss, as_positive, as_size
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
@@ -24,8 +22,8 @@ from opendp_bayes.trusted.kinds import column_named, kind_of
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opendp_internals import domain_of_column
 from opendp_bayes.trusted.queryable_proxy import handed_out_queryable
-from opendp_bayes.trusted.scanned_files import KINDS, scan_files
-from opendp_bayes.trusted.scanned_frames import Scanned, scanned
+from opendp_bayes.trusted.scanned_files import scan_files
+from opendp_bayes.trusted.scanned_frames import scanned
 
 #: OpenDP counts rows, two for each change, in 32 bits.
 _MOST_ROWS = 2**31 - 1
@@ -36,8 +34,8 @@ class CheckedContext(Unchanging, Context):
     """An OpenDP Context made by `context`. Its releases, of OpenDP's own queries too, are entered
     in its `ledger`, if any, before they are handed out, whichever of its methods makes them.
 
-    Its attributes stay as they are. It is neither copied nor pickled, and a process that is forked
-    from the one that opened it gets no answer from it, because the budget is counted in one place.
+    Its attributes stay as they are. A process that is forked from the one that opened it gets no
+    answer from it, because the budget is counted in one place.
     """
 
     ledger: Ledger | None
@@ -116,12 +114,6 @@ class CheckedContext(Unchanging, Context):
         _check_split(arguments["split_evenly_over"], arguments["split_by_weights"])
         return {**arguments, "privacy_unit": unit, "privacy_loss": loss}
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(
-            "context: cannot be copied or pickled, because its budget is counted in one place. Open"
-            " a Context where it is needed, with one ledger for all."
-        )
-
     def query(self, **kwargs: Any) -> Query | LazyFrameQuery:
         """Return a query with the next share of the budget, or with the loss given.
 
@@ -134,26 +126,11 @@ class CheckedContext(Unchanging, Context):
         Raises
         ------
         ValueError, TypeError
-            For a loss that buys nothing, and where the budget is spent.
+            For a loss that is no number of at least 0, and where the budget is spent.
         """
         if self.d_mids is None:
             losses = {measure: value for measure, value in kwargs.items() if value is not None}
             kwargs = {measure: as_loss(value, measure) for measure, value in losses.items()}
-        elif kwargs:
-            raise ValueError(
-                f"query: takes no {', '.join(kwargs)}, because the Context divides its budget"
-                " itself. Leave it out, or open the Context without split_evenly_over and"
-                " split_by_weights."
-            )
-        elif not self.d_mids:
-            number = len(self.d_mids_consumed)
-            raise ValueError(
-                f"query: the budget of the Context, which was divided for {number}"
-                f" {'query' if number == 1 else 'queries'}"
-                f" ({shortly(self.d_mids_consumed[:3], number)}), is spent; no further query is"
-                " possible. Keep the releases that were made, or divide the next Context's budget"
-                f" by more queries, as in split_evenly_over={number + 1}."
-            )
         return super().query(**kwargs)
 
 
@@ -166,8 +143,6 @@ def context(
     split_by_weights: Sequence[float] | None = None,
     margins: Sequence[Margin] | None = None,
     ledger: Ledger | None = None,
-    labels: bool | str | PathLike[str] = False,
-    sheet: str | None = None,
 ) -> CheckedContext:
     """An OpenDP Context, as `dp.Context.compositor` makes it, with every argument checked first.
 
@@ -177,14 +152,14 @@ def context(
     ----------
     data : Any
         A polars LazyFrame, which is read when something is released; the path of a file of Parquet
-        or Arrow, or, with the package `opendp-bayes-office`, of any that its command reads, such as
-        "survey.sav" (`docs/files.md`, "Files"); or data in memory, a polars DataFrame, or, with the
-        extra `frames`, a frame of pandas, a table of pyarrow or what else narwhals reads, its own
-        frames too. Those of DuckDB, Spark, Dask and Ibis are for `opendp_bayes_engines.columns`.
-        Data in memory are written to a private temporary file (`on_disk`), which is there for as
-        long as the Context. Integers of 8 and 16 bits are widened, and what pandas and Arrow take
-        for categories becomes text, because it may be read off the data. Columns of types that
-        OpenDP does not know are left out; `left_out` of the Context has their names, and why.
+        or Arrow, or of a folder of Parquet (`docs/files.md`, "Files"); or data in memory, a polars
+        DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what else
+        narwhals reads, its own frames too. Other files are for `opendp_bayes_office.read`, and
+        tables of DuckDB, Spark, Dask and Ibis for `opendp_bayes_engines.columns`. Data in memory
+        are written to a private temporary file (`on_disk`), which is there for as long as the
+        Context. Integers of 8 and 16 bits are widened, and what pandas and Arrow take for
+        categories becomes text, because it may be read off the data. Columns of types that OpenDP
+        does not know are left out; `left_out` of the Context has their names, and why.
     privacy_unit : tuple[Metric, Any]
         `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, at least 1, with `identifier=` where
         people own several rows.
@@ -203,12 +178,6 @@ def context(
         A `Ledger`, in which every release of the Context, also of OpenDP's own queries, is entered
         before it is handed out, and every one that fails while data are read. It refuses, before
         data are read, what it has no room for.
-    labels : bool or str or PathLike[str], default False
-        Of a file of SPSS or Stata, whether codes become their value labels, as text; of SAS, the
-        path of the catalogue that has them. A value label is a public fact of the code book; one
-        that was made from the data is the data.
-    sheet : str, optional
-        Of a workbook, the name of the sheet; it may be left out where there is one.
 
     Raises
     ------
@@ -240,12 +209,10 @@ def context(
         "split_by_weights": split_by_weights,
     }
     CheckedContext.checked(arguments, ledger)  # before the frame is looked at
-    if margins is not None and not _is_sequence_of(Margin, margins):
-        raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
-    source = _frame(data, labels, sheet)
-    frame, domains, left_out = source.frame, {}, dict(source.left_out)
-    schema = frame.collect_schema()
-    for column, dtype in schema.items():
+    is_path = isinstance(data, (str, PathLike))
+    frame, file, left_out = scanned(scan_files(Path(data)) if is_path else data)
+    domains = {}
+    for column, dtype in frame.collect_schema().items():
         try:
             domains[column] = domain_of_column(column, dtype)
         except (OpenDPException, ValueError):
@@ -254,63 +221,16 @@ def context(
                 f"has type {kind}, for which OpenDP has no domain, so it is left out of the"
                 f" Context. {how_to_cast(kind, column, 'in the frame')}"
             )
-    if len(domains) < len(schema):
-        frame = frame.select(column_named(column) for column in domains)
     return CheckedContext.opened(
-        frame,
+        frame.select(map(column_named, domains)),
         lazyframe_domain(list(domains.values())),
         domains,
         arguments,
         margins=margins,
         ledger=ledger,
-        alive=source.file,
+        alive=file,
         left_out=MappingProxyType(left_out),
     )
-
-
-def _frame(data: Any, labels: Any, sheet: Any) -> Scanned:
-    """The frame, or that of a file."""
-    options = {"labels": labels, "sheet": sheet}
-    if not isinstance(data, (str, PathLike)):
-        _check_unused(options, dict.fromkeys(options, "is for files; leave it out for a frame."))
-        return scanned(data)
-    for argument, kind, constraint in (
-        ("labels", bool | str | PathLike, "True, False, or the path of a catalogue of SAS"),
-        ("sheet", str | None, "the name of a sheet, or None"),
-    ):
-        if not isinstance(options[argument], kind):
-            raise TypeError(f"{argument}={told(options[argument])}: must be {constraint}.")
-    return scanned(_read(Path(data), labels, sheet))
-
-
-def _check_unused(options: Mapping[str, Any], reasons: Mapping[str, str]) -> None:
-    """Raise `ValueError` for the first option that is given, with the reason why it must not be."""
-    for argument, reason in reasons.items():
-        if options[argument]:
-            raise ValueError(f"{argument}={told(options[argument])}: {reason}")
-
-
-def _read(path: Path, labels: Any, sheet: Any) -> Any:
-    """The frame of a file: of Parquet and Arrow here, of others by the package that reads them."""
-    if path.is_dir() or path.suffix.lower() in KINDS:
-        wrong = f"and {path.name} is a file of Parquet or Arrow; leave it out."
-        reasons = {
-            "labels": f"is for SPSS, Stata and SAS, {wrong}",
-            "sheet": f"is for workbooks, {wrong}",
-        }
-        _check_unused({"labels": labels, "sheet": sheet}, reasons)
-        return scan_files(path)
-    readers = entry_points(group="opendp_bayes.files")
-    if len(readers) != 1:
-        names = ", ".join(sorted(reader.value for reader in readers))
-        remedy = (
-            f"{len(readers)} packages read others ({names}); uninstall all but one."
-            if names
-            else "others are read by a package of its own: pip install opendp-bayes-office."
-        )
-        raise ValueError(f"data={told(str(path))}: is no file of Parquet or Arrow; {remedy}")
-    (reader,) = readers
-    return reader.load()(path, labels=labels, sheet=sheet)
 
 
 def check_identifier(
@@ -347,15 +267,13 @@ def _as_unit(unit: Any) -> tuple[Metric, Any]:
     """The unit, if it is at least one row or identifier."""
     metric, distance = _as_pair(unit, "privacy_unit", "dp.unit_of(contributions=1)", Metric)
     kind = kind_of_unit(metric)
-    if kind == "changes":
-        return metric, _as_rows(distance, "changes")
     if kind is None:
         raise ValueError(
             f"privacy_unit={metric}: must be dp.unit_of(contributions=...) or"
             " dp.unit_of(changes=...)."
         )
-    if not isinstance(metric, FrameDistance):
-        return metric, _as_rows(distance, "contributions")
+    if kind == "changes" or not isinstance(metric, FrameDistance):
+        return metric, _as_rows(distance, kind)
     for bound in distance:
         if not isinstance(bound, Bound):
             raise TypeError(f"contributions: {told(bound)} must be a number or a dp.polars.Bound.")
@@ -390,18 +308,8 @@ def _as_loss(stated: Any) -> tuple[Measure, Any]:
 def _check_split(evenly: Any, weights: Any) -> None:
     if evenly is not None:
         as_size(evenly, "split_evenly_over", "queries")
-    if weights is not None:
-        if not (_is_sequence_of(Number, weights) and weights):
-            raise TypeError(
-                f"split_by_weights={told(weights)}: must be a sequence of numbers, one for each"
-                " query."
-            )
-        for position, weight in enumerate(weights):
-            as_positive(weight, f"split_by_weights[{position}]")
-
-
-def _is_sequence_of(kind: type, values: Any) -> bool:
-    return isinstance(values, Sequence) and all(isinstance(value, kind) for value in values)
+    for position, weight in enumerate(() if weights is None else weights):
+        as_positive(weight, f"split_by_weights[{position}]")
 
 
 def _as_pair(pair: Any, argument: str, example: str, kind: type) -> tuple[Any, Any]:

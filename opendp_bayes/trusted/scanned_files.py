@@ -4,6 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
+from opendp_bayes.mathematics.telling import told
+
 #: What a file is, by its extension in lower case.
 KINDS = {".parquet": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow"}
 
@@ -21,10 +23,14 @@ def scan_files(path: Path) -> pl.LazyFrame:
     ValueError
         For files that cannot be read, or not together.
     """
-    if path.is_file():
-        return _scan([path], KINDS[path.suffix.lower()], path.name)
     if not path.is_dir():
-        raise ValueError(f"data={path}: is not a file; check the path.")
+        kind = KINDS.get(path.suffix.lower())
+        if kind is None:
+            raise ValueError(
+                f"data={told(str(path))}: is no file of Parquet or Arrow. Others are read by"
+                " opendp_bayes_office.read(path), from pip install opendp-bayes-office."
+            )
+        return _scan([path], kind, path.name)
     parts = sorted(
         file
         for file in path.rglob("*")
@@ -55,6 +61,7 @@ def _scan(paths: list[Path], kind: str, source: str) -> pl.LazyFrame:
         scan = None  # the cause, which may have values, is dropped
     if scan is None:
         raise ValueError(
-            f"data={source}: cannot be read as {kind}; check that it is what its extension says."
+            f"data={source}: cannot be read as {kind}; check the path, and that it is what its"
+            " extension says."
         )
     return scan

@@ -4,7 +4,6 @@ in memory becomes a temporary file: OpenDP would copy it with every query.
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -135,39 +134,22 @@ _WIDER: dict[Any, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Scanned:
-    """A frame as OpenDP takes it.
-
-    Attributes
-    ----------
-    frame : LazyFrame
-        The frame.
-    file : on_disk or None
-        What it is read from, where that is ours.
-    left_out : Mapping[str, str]
-        Columns by name that are not in it, and why.
+def scanned(frame: Any) -> tuple[pl.LazyFrame, on_disk | None, dict[str, str]]:
+    """The frame as OpenDP takes it; the file of ours that it is read from, if it was in memory; and
+    columns by name that are not in it, with the reason.
     """
-
-    frame: pl.LazyFrame
-    file: on_disk | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)
-
-
-def scanned(frame: Any) -> Scanned:
-    """The frame as OpenDP takes it, data in memory in a file of ours."""
     if type(frame).__module__.startswith("narwhals."):
         frame = frame.to_native()
     if isinstance(frame, pl.LazyFrame):
         widened = _widened(frame)
         if withheld(lambda: _is_from_python(frame), "frame: looking up its source"):
             raise ValueError(f"data={told(frame)}: {_FROM_PYTHON}")
-        return Scanned(widened)
+        return widened, None, {}
     left_out: dict[str, str] = {}
     if not isinstance(frame, pl.DataFrame):
         frame, left_out = _of_narwhals(frame)
     file = on_disk(_widened(frame.lazy()))
-    return Scanned(file.scan, file, left_out)
+    return file.scan, file, left_out
 
 
 def _widened(frame: pl.LazyFrame) -> pl.LazyFrame:

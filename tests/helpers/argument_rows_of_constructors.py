@@ -295,6 +295,6 @@ QUERIES += rows(
     vary("split_by_weights", [1, 3], SMALLER, split_by_weights=[1, 9], split_evenly_over=None),
     vary("margins", [dp.polars.Margin(by=["t"], max_length=9)], DIFFERENT, space_of_queries),
     larger={"privacy_unit": _UNITS[1], "split_evenly_over": 2},
-    refused={"ledger": "b.ledger", "labels": True, "sheet": "Answers"},
+    refused={"ledger": "b.ledger"},
     smaller={"privacy_loss": _LOSSES[1]},
 )

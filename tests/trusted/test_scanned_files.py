@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import opendp.prelude as dp
@@ -13,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted import contexts
 from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.grouped import with_groups
 from tests.helpers.sources import ROOT
@@ -225,25 +223,9 @@ def test_files_that_cannot_be_read_together_are_refused_before_a_record_is_read(
         assert "not all its files have the same columns" in refused(tmp_path / str(number))
 
 
-def test_without_a_reader_of_other_files_it_says_what_to_install(tmp_path, monkeypatch):
-    """And of two neither is chosen."""
-    path = tmp_path / "votes.csv"
-    path.write_text("vote\nyes\n")
-    monkeypatch.setattr(contexts, "entry_points", lambda group: ())
-    with pytest.raises(ValueError, match=r"votes\.csv.*pip install opendp-bayes-office"):
-        opened(path)
-    readers = [EntryPoint(name, f"{name}:read", "opendp_bayes.files") for name in ("b", "a")]
-    monkeypatch.setattr(contexts, "entry_points", lambda group: readers)
-    with pytest.raises(ValueError, match=r"2 packages .*\(a:read, b:read\); uninstall"):
-        opened(path)
-
-
-@pytest.mark.parametrize("option", [{"labels": True}, {"labels": "x.sas7bcat"}, {"sheet": "a"}])
-def test_options_of_other_files_are_refused(tmp_path, option):
-    pl.DataFrame({"vote": ["yes"]}).write_parquet(tmp_path / "x.parquet")
-    for path in (tmp_path / "x.parquet", tmp_path):
-        with pytest.raises(ValueError, match=rf"^{next(iter(option))}=.*: is for .*leave it out"):
-            opened(path, **option)
+def test_of_other_files_it_says_what_reads_them(tmp_path):
+    with pytest.raises(ValueError, match=r"votes\.csv.*office\.read.*pip install opendp-bayes-off"):
+        opened(tmp_path / "votes.csv")
 
 
 def test_a_dataset_of_pyarrow_is_refused_with_what_to_write_instead(folder):
