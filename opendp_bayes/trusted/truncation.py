@@ -11,7 +11,7 @@ import polars as pl
 from opendp_bayes.trusted.boundary import ContractError
 
 #: Steps of a frame, as polars carries it out, after which rows are in the order in which they were.
-_IN_ORDER = {"Filter", "HStack", "Select", "SimpleProjection", "MapFunction", "Slice", "Cache"}
+_IN_ORDER = {"HStack", "Select", "SimpleProjection", "MapFunction", "Slice", "Cache"}
 _IN_ORDER |= {"Union", "DataFrameScan", "Scan", "ipc scan"}
 #: The rows, or the groups, that are kept: in the order of the frame or of the groups, in an order
 #: that is drawn or by a hash, or in that of values that may tie.
@@ -95,79 +95,40 @@ def _counted(number: int, noun: str) -> str:
 
 
 def require_order(frame: pl.LazyFrame) -> None:
-    """Raise `ContractError` for a frame that limits rows whose order polars may decide otherwise
-    each time, or one record more may change for others. Reads no rows.
+    """Raise `ContractError` for a frame whose order polars may decide otherwise each time, or one
+    record more may change for others. Reads no rows.
     """
-    steps = list(_steps_in_order(frame._ldf.visit(), limited=False))
-    if not steps or not all(steps):  # without a step, the limit was not seen
+    if not all(_steps_in_order(frame._ldf.visit())):
         raise ContractError(
             "the plan keeps the first or last rows of each identifier, and the frame has no fixed"
             " order: it joins, groups, sorts, shuffles or makes rows unique, or polars does not say"
-            " what it does. Let these keep the order, with maintain_order=, or draw the rows, with"
-            " keep='sample'."
+            " what it does. Write it in its order first, by frame.sink_parquet(path), and open the"
+            " Context on that file; or draw the rows, with keep='sample'."
         )
 
 
-def _steps_in_order(visitor: Any, *, limited: bool) -> Iterator[bool]:
-    """For each step of a frame up to the last limit, beginning there, whether those before it
-    decide its order.
-    """
+def _steps_in_order(visitor: Any) -> Iterator[bool]:
+    """For each step of a frame, whether it leaves the rows in their order."""
     try:
-        node = visitor.view_current_node()
+        step = type(visitor.view_current_node()).__name__
     except NotImplementedError as error:  # a step that polars has no view of, by its name
-        in_order = str(error) in _IN_ORDER
+        yield str(error) in _IN_ORDER
     else:
-        exprs = [
-            expression
-            for expr in visitor.get_exprs()
-            for expression in _expressions(visitor, expr.node)
-        ]
-        if is_filter := type(node).__name__ == "Filter":  # which moves no row
-            limited |= any(type(expr).__name__ in ("Window", "str") for expr in exprs)
-        in_order = _in_order(node) and (is_filter or not any(map(_reorders, exprs)))
-    if limited:
-        yield in_order
+        moved = (_is_moved(visitor, expr.node) for expr in visitor.get_exprs())
+        yield step == "Filter" or (step in _IN_ORDER and not any(moved))
     for number in visitor.get_inputs():
         visitor.set_node(number)
-        yield from _steps_in_order(visitor, limited=limited)
+        yield from _steps_in_order(visitor)
 
 
-def _expressions(visitor: Any, number: int) -> Iterator[Any]:
-    """An expression and all that it is made of; one that polars has no view of by its name."""
+def _is_moved(visitor: Any, number: int) -> bool:
+    """True if an expression, or a part of it, has values in another order than the rows."""
     try:
         expr = visitor.view_expression(number)
-    except NotImplementedError as error:
-        yield str(error)
-        return
-    yield expr
-    for side in ("left", "right", "expr", "input", "function"):
-        inner = getattr(expr, side, [])
-        for node in inner if isinstance(inner, list) else [inner]:
-            yield from _expressions(visitor, node)
-
-
-def _reorders(expr: Any) -> bool:
-    """True if an expression, of all columns, makes another order of rows, as steps of a frame do
-    that have no `maintain_order`.
-    """
-    match type(expr).__name__:
-        case "SortBy":
-            return not expr.sort_options[0]
-        case "Function":
-            return bool(expr.function_data == ("unique", False))
-        case _:
-            return bool(expr == "random")  # shuffle and sample
-
-
-def _in_order(node: Any) -> bool:
-    match type(node).__name__:
-        case "Sort":
-            return bool(node.sort_options[0])
-        case "Distinct":
-            return bool(node.options[2])
-        case "Join":
-            return node.options[-1] in ("left_right", "right_left")
-        case "GroupBy":
-            return bool(node.maintain_order)
-        case step:
-            return step in _IN_ORDER
+    except NotImplementedError as error:  # one that polars has no view of, by its name
+        return str(error) == "random"  # shuffle and sample
+    if type(expr).__name__ == "SortBy" or "unique" in getattr(expr, "function_data", ()):
+        return True
+    sides = (getattr(expr, side, []) for side in ("left", "right", "expr", "input", "function"))
+    parts = (part for side in sides for part in (side if isinstance(side, list) else [side]))
+    return any(_is_moved(visitor, part) for part in parts)

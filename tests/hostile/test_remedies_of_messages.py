@@ -1,6 +1,5 @@
 """What a message tells to write is written and leads to an answer; so are the page's rows."""
 
-import pickle
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -119,12 +118,6 @@ Call = Callable[[], Any]
 
 def evenly() -> Any:
     return context(split_evenly_over=1)
-
-
-def spent() -> Any:
-    one = evenly()
-    released(ob.posterior(one.query(), "vote", **VOTE))
-    return one
 
 
 def in_ledger(folder: Path, epsilon: float) -> Any:
@@ -271,14 +264,6 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
         lambda _: ob.posterior(query(LISTED), "vote", categories={"town": ["x"]}, **MANY),
         lambda _: answered(query(), by="town", **MANY, categories={"vote": AB, "town": ["x", "y"]}),
     ),
-    "is spent; no further query is possible": (
-        lambda _: spent().query(),
-        lambda _: answered(context(split_evenly_over=2).query()),
-    ),
-    "because the Context divides its budget": (
-        lambda _: evenly().query(epsilon=1.0),
-        lambda _: [answered(evenly().query()), answered(query())],
-    ),
     "would exceed what the ledger has left": (
         lambda folder: in_ledger(folder, 2.0),
         lambda folder: in_ledger(folder, 1.0),
@@ -330,10 +315,6 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     "is a frame of an engine": (
         lambda _: of_an_engine(lambda relation, _: relation),
         lambda _: of_an_engine(lambda relation, columns: columns(relation, ["vote"])),
-    ),
-    "cannot be copied or pickled": (
-        lambda _: pickle.dumps(context()),
-        lambda _: answered(context().query(epsilon=1.0)),
     ),
     "query may take; must be at most": (
         lambda _: ob.posterior(query(), "vote", categories=[*map(str, range(110_000))], **MANY),

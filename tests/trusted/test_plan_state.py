@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted.truncation import require_order
 from tests.helpers.leaking_plans import CUT, C, truncation_of
 from tests.helpers.plan_queries import OF_I, Bound, of_persons, query
 
@@ -142,26 +141,6 @@ def test_no_rule_is_said_of_a_key_that_is_computed_beside_a_named_one() -> None:
     for by in (["s", C("i") % 2], [C("i") % 2, "s"]):
         limited = query(of_persons()).truncate_per_group(2, by=by, keep="first")
         assert truncation_of(limited).kept == ""
-
-
-@pytest.mark.parametrize("order", [None, "none", "left", "right"])
-def test_a_join_that_keeps_the_order_of_one_side_alone_has_none(order: Any) -> None:
-    """Rows of one side that match several of the other are in no order."""
-    frame = pl.LazyFrame({"p": [1, 1, 2], "i": [0, 1, 2]})
-    names = pl.LazyFrame({"p": [1, 2], "name": ["x", "y"]})
-    joined = frame.join(names, on="p", maintain_order=order)
-    with pytest.raises(Exception, match="no fixed order"):
-        require_order(joined.filter(NUMBERED < 2))
-    for kept in ("left_right", "right_left"):
-        require_order(frame.join(names, on="p", maintain_order=kept).filter(NUMBERED < 2))
-
-
-@pytest.mark.parametrize("subset", [None, ["p"], ["p", "i"]])
-def test_unique_rows_are_in_order_where_that_is_asked_for_whatever_they_go_by(subset: Any) -> None:
-    frame = pl.LazyFrame({"p": [1, 1, 2], "i": [0, 1, 2]})
-    require_order(frame.unique(subset, maintain_order=True).filter(NUMBERED < 2))
-    with pytest.raises(Exception, match="no fixed order"):
-        require_order(frame.unique(subset).filter(NUMBERED < 2))
 
 
 @pytest.mark.parametrize("unit", [{"contributions": 1}, {"changes": 1}])

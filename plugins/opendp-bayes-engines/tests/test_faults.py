@@ -43,7 +43,7 @@ def fails_without_data(of: EngineContext, capfd: pytest.CaptureFixture[str]) -> 
 def releases(of: EngineContext) -> None:
     """The other share is there, and no third."""
     assert ask(of).release().epsilon <= 0.5
-    with pytest.raises(ValueError, match="is spent; no further query"):
+    with pytest.raises(ValueError, match="has been exhausted"):
         of.query()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from contexts import made, two_shares
+from contexts import made
 
 import opendp_bayes as ob
 from opendp_bayes_engines import EngineQuery, columns, context
@@ -79,7 +79,6 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a δ of 1": {"privacy_loss": dp.loss_of(epsilon=1.0, delta=1.0)},
     "another measure": {"privacy_loss": (dp.renyi_divergence(), 1.0)},
     "no queries": {"split_evenly_over": 0},
-    "no weights": {"split_by_weights": []},
     "a weight of 0": {"split_by_weights": [1, 0]},
     "both": {"split_evenly_over": 2, "split_by_weights": [1, 1]},
 }
@@ -110,18 +109,3 @@ def test_a_query_refuses_what_the_one_of_polars_refuses(loss: dict[str, Any]) ->
             opened.query(**loss)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
-
-
-def test_a_budget_that_is_spent_says_so() -> None:
-    messages = []
-    for of in (made, two_shares):
-        opened = of(ROWS.lazy())
-        for _ in range(len(opened.d_mids)):
-            ob.posterior(
-                opened.query(), "a", categories=["x", "y"], nulls="x", unknown="y"
-            ).release()
-        with pytest.raises(ValueError, match="is spent; no further query") as caught:
-            opened.query()
-        messages.append(str(caught.value))
-    assert "split_evenly_over=2" in messages[0]
-    assert "split_evenly_over=3" in messages[1]

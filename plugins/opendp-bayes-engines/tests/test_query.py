@@ -46,7 +46,7 @@ def test_a_release_through_each_engine_debits_equally(in_an_engine: Any) -> None
         assert released.categories == ("no", "yes", "none", "other")
         assert released.guarantee.relation == "add/remove"
         assert 0.999 < released.epsilon <= 1.0
-    with pytest.raises(ValueError, match="is spent; no further query"):
+    with pytest.raises(ValueError, match="has been exhausted"):
         of.query()
     with pytest.raises(ValueError, match="has answered as many queries"):
         ob.posterior(query, "vote", **VOTES).release()
