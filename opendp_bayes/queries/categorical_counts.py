@@ -11,7 +11,7 @@ from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import Domain, LazyFrameDomain, Metric, Transformation, VectorDomain
 
 from opendp_bayes.queries.cells_of import cells_of
-from opendp_bayes.queries.question import Categories, Columns, Policy, Question, Recode, Unknown
+from opendp_bayes.queries.question import Categories, Columns, Policy, Question, Unknown
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.cells import Axis, Cells
@@ -34,7 +34,6 @@ def make_categorical_counts(
     *,
     column: Columns | None = None,
     categories: Categories | None = None,
-    recode: Recode | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
@@ -61,9 +60,6 @@ def make_categorical_counts(
     categories : Categories, optional
         The public labels, in the order of the counts, for a joint table by column. Not needed for
         an Enum column, which carries its own, or a Boolean one.
-    recode : Recode, optional
-        From values to the label that each is counted under, as in `{"Nord": "north"}`: a spelling,
-        or a code, that is no category itself. For several columns, a mapping from each to its own.
     size : int, optional
         The number of records, where it is public: required under `change_one_distance()` (and
         wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
@@ -92,7 +88,6 @@ def make_categorical_counts(
     question = Question.of(
         VALUES if column is None else column,
         categories=categories,
-        recode=recode,
         nulls=nulls,
         unknown=unknown,
         size=size,

@@ -46,7 +46,6 @@ def cells_of(question: Question, kinds: Mapping[str, ColumnKind], size: int | No
             categories=variable.categories,
             nulls=variable.nulls,
             unknown=variable.unknown,
-            recode=variable.recode,
         )
         for variable, kind in zip(question.variables, known_kinds, strict=True)
     ]
@@ -222,7 +221,6 @@ def _column(variable: Variable, kind: ColumnKind) -> LabelledColumn:
         categories=values,
         nulls=DROP if variable.nulls is None else variable.nulls,
         unknown=DROP if variable.unknown is None else variable.unknown,
-        recode=variable.recode,
         of_groups=True,
     )
     if not nulls:

@@ -1,6 +1,6 @@
 """A categorical column: which values it can hold, and in which category each is counted."""
 
-from collections.abc import KeysView, Mapping, Sequence
+from collections.abc import KeysView, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import EnumMeta
@@ -43,7 +43,6 @@ def labelled_column(
     categories: Sequence[Value] | None,
     nulls: Value | LeftOut | None,
     unknown: Value | LeftOut | None,
-    recode: Mapping[Value, Value] | None = None,
     of_groups: bool = False,
 ) -> LabelledColumn:
     """Give a column its categories, after checking the policy against what is known of it. Those
@@ -55,7 +54,6 @@ def labelled_column(
         For labels or a policy that do not fit.
     """
     listed = public_values(column, kind, categories, of_groups=of_groups)
-    covered = covers(kind, (*listed, *map(plain, recode or ())))
     if kind.nullable and nulls is None:
         raise ValueError(
             f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
@@ -64,7 +62,7 @@ def labelled_column(
             " (OpenDP calls every column nullable when it infers the domain. Filling nulls in"
             " the plan, with fill_null, settles it too.)"
         )
-    if not covered and unknown is None:
+    if unknown is None and not covers(kind, listed):
         raise ValueError(
             f"unknown=None: column {column!r} of type {kind.type} may hold values outside the"
             " categories. Pass unknown= with the label to count them under: one of the"
@@ -89,10 +87,6 @@ def labelled_column(
             " other values included."
         )
     values = dict(zip(listed, range(len(listed)), strict=True))
-    values |= {
-        plain(value): _recoded(column, kind, value, label, labels)
-        for value, label in (recode or {}).items()
-    }
     # What reads like the label of nulls is counted there, too: one label means one thing.
     if nulls is not None and not isinstance(nulls, LeftOut) and not _misfits([nulls], kind):
         values.setdefault(nulls, numbers[0])
@@ -102,25 +96,6 @@ def labelled_column(
     places = (place_of(label, labels[len(listed) :]) for label in (nulls, unknown))
     new = (None if place is None else labels[len(listed) + place] for place in places)
     return LabelledColumn(axis, tuple(labels), tuple(number), *new)
-
-
-def _recoded(column: str, kind: ColumnKind, value: Any, label: Any, labels: Sequence[Value]) -> int:
-    """The number of the label under which a value is counted that is none itself."""
-    value, label = plain(value), plain(label)
-    shown = f"recode={{{told(value)}: {told(label)}}}"
-    _check_fit([value], kind, column, shown)
-    if place_of(value, labels) is not None:
-        raise ValueError(
-            f"{shown}: {value!r} is a label of column {column!r} itself; leave it out of recode, or"
-            " of the labels."
-        )
-    number = place_of(label, labels)
-    if number is None:
-        raise ValueError(
-            f"{shown}: {told(label)} must be one of the labels of column {column!r}, which are"
-            f" {told(list(labels))}."
-        )
-    return number
 
 
 def _misfits(labels: Sequence[Any], kind: ColumnKind) -> list[Any]:
@@ -215,7 +190,7 @@ def _labels(
     if labels == [DISCOVER]:
         raise ValueError(
             f"{argument}={labels!r}: is one category of that name. Ask ob.discover(query,"
-            f" {column!r}), or give the category another name with recode=."
+            f" {column!r}), or give the category another name in the plan, by replace."
         )
     return labels
 

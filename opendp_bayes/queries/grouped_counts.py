@@ -9,7 +9,7 @@ from opendp.mod import Domain, Function, Metric, Transformation
 
 from opendp_bayes.mechanisms.protocol import noises_every_count
 from opendp_bayes.queries.categorical_counts import make_counts
-from opendp_bayes.queries.question import Categories, Columns, Policy, Question, Recode, Unknown
+from opendp_bayes.queries.question import Categories, Columns, Policy, Question, Unknown
 from opendp_bayes.release_format.data import ReleasedData, Value
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.trusted.boundary import ContractError, descriptor_of, guarded, require_features
@@ -24,7 +24,6 @@ def make_grouped_counts(
     by: Columns,
     column: Columns,
     categories: Categories | None = None,
-    recode: Recode | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
@@ -58,9 +57,6 @@ def make_grouped_counts(
         The public labels and groups, a mapping from columns to values, or from the tuple of `by` to
         the combinations that exist; None among the values is the group of the nulls. Not needed for
         Enum columns, which carry their own, or Boolean ones.
-    recode : Recode, optional
-        From values to the label that each is counted under, as in `{"Nord": "north"}`: a spelling,
-        or a code, that is no category itself. For several columns, a mapping from each to its own.
     size : int, optional
         The number of all records, where it is public: required under `change_one_distance()` (and
         wherever a margin says `invariant="lengths"`), refused otherwise. The numbers of records of
@@ -82,14 +78,7 @@ def make_grouped_counts(
     """
     require_features("make_grouped_counts")
     question = Question.of(
-        column,
-        categories=categories,
-        recode=recode,
-        nulls=nulls,
-        unknown=unknown,
-        size=size,
-        cells=cells,
-        by=by,
+        column, categories=categories, nulls=nulls, unknown=unknown, size=size, cells=cells, by=by
     )
     return make_counts(input_domain, input_metric, question, "make_grouped_counts")
 

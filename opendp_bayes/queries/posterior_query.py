@@ -13,15 +13,7 @@ from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.queries.base import AskedQuery
 from opendp_bayes.queries.bound_query import BoundQuery, ask, before_groups, either
 from opendp_bayes.queries.mechanism_choice import Option
-from opendp_bayes.queries.question import (
-    Categories,
-    Columns,
-    Countable,
-    Policy,
-    Question,
-    Recode,
-    Unknown,
-)
+from opendp_bayes.queries.question import Categories, Columns, Countable, Policy, Question, Unknown
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import require_features
@@ -42,7 +34,6 @@ def posterior(  # type: ignore[overload-overlap]
     prior: Prior | Literal["auto", "learned"] = "auto",
     ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
-    recode: Recode | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
@@ -61,7 +52,6 @@ def posterior(
     prior: Prior | Literal["auto", "learned"] = "auto",
     ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
-    recode: Recode | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
@@ -80,7 +70,6 @@ def posterior(
     prior: Prior | Literal["auto", "learned"] = "auto",
     ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
-    recode: Recode | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
@@ -109,9 +98,6 @@ def posterior(
         of polars, which carries its own: one that was made from the data is the data. For a joint
         table or groups, a mapping from columns to their labels. Where nobody can list them, ask
         `discover`.
-    recode : Recode, optional
-        From values to the label that each is counted under, as in `{"Nord": "north"}`: a spelling,
-        or a code, that is no category itself. For several columns, a mapping from each to its own.
     by : Columns, optional
         The column that says which group a record is in, or a list of them, whose groups are tuples;
         `query.group_by(...)` does the same. The groups are public: those that `categories` has of
@@ -173,7 +159,6 @@ def posterior(
         by=by,
         prior=prior,
         categories=categories,
-        recode=recode,
         nulls=nulls,
         unknown=unknown,
         cells=cells,

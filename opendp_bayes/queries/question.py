@@ -40,13 +40,10 @@ Categories = Sequence[Value] | Mapping[Any, Sequence[Key]]
 Policy = Value | LeftOut | Mapping[str, Value | LeftOut]
 #: The same, or the cell for every combination of labels that is no cell of a joint table.
 Unknown = Policy | Sequence[Value] | Mapping[Any, Any]
-#: From values to the labels they are counted under, for every column or for some by name.
-Recode = Mapping[Value, Value] | Mapping[str, Mapping[Any, Any]]
 #: The arguments of `Question.of`, of one column, and of tables and groups.
 ARGUMENTS = (
     "column",
     "categories",
-    "recode",
     "nulls",
     "unknown",
     "prior",
@@ -68,7 +65,6 @@ class Variable:
     categories: Sequence[Any] | None = None
     nulls: Value | LeftOut | None = None
     unknown: Value | LeftOut | None = None
-    recode: Mapping[Value, Value] | None = None
 
     def __post_init__(self) -> None:
         for policy in ("nulls", "unknown"):
@@ -146,7 +142,6 @@ class Question:
         *,
         by: Columns | None = None,
         categories: Categories | None = None,
-        recode: Recode | None = None,
         nulls: Policy | None = None,
         unknown: Unknown | None = None,
         cells: Sequence[Sequence[Value]] | None = None,
@@ -180,15 +175,7 @@ class Question:
             )
         alone, combinations = _apart(categories, of_groups)
         unknown, cell = _with_cell(unknown, names, cells) if joint else (unknown, None)
-        if not isinstance(recode, Mapping | None):
-            raise TypeError(
-                f"recode={told(recode)}: must be a mapping from values to labels, as in"
-                " recode={'Nord': 'north'}, or from columns to such mappings."
-            )
-        recoded: Any = recode
-        if recode and not any(isinstance(value, Mapping) for value in recode.values()):
-            recoded = dict.fromkeys(names, recode)
-        by_argument = {"categories": alone, "nulls": nulls, "unknown": unknown, "recode": recoded}
+        by_argument = {"categories": alone, "nulls": nulls, "unknown": unknown}
         spread = [
             _of_columns(value, names, of_groups, argument)
             for argument, value in by_argument.items()
@@ -284,7 +271,7 @@ def as_cell(
 def _check_alone(together: tuple[str, ...], groups: tuple[Variable, ...]) -> None:
     """Raise `ValueError` where more is said of the columns of combinations."""
     for variable in groups:
-        for argument in ("categories", "nulls", "unknown", "recode"):
+        for argument in ("categories", "nulls", "unknown"):
             if getattr(variable, argument) is not None:
                 raise ValueError(
                     f"{argument}[{variable.column!r}]={told(getattr(variable, argument))}: the"

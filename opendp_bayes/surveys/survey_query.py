@@ -56,14 +56,14 @@ def survey(
         of all questions together.
     questions : Mapping[str, Mapping[str, Any] or Divisible]
         From the name of each question to a mapping of its arguments: `column`, a column or a list
-        of them, and as needed others of `posterior`. These are `categories`, `recode`, `nulls`,
-        `unknown`, `by`, `prior`, `ordered`, `size`, `cells`, `mechanism` and its options. `merge`,
-        a mapping from each new label to the categories (of a joint table, cells) that are counted
-        in it, each category once, asks for merged categories. `share` is the question's weight
-        among equal ones, 1 unless given. `levels` makes questions of ordered categories and groups
-        of them. Where nobody can list the categories, the question is `discover(context.query(),
-        column, ...)` of the same Context, with a plan of its own; its budget is its part of the
-        survey's, which needs δ.
+        of them, and as needed others of `posterior`. These are `categories`, `nulls`, `unknown`,
+        `by`, `prior`, `ordered`, `size`, `cells`, `mechanism` and its options. `merge`, a mapping
+        from each new label to the categories (of a joint table, cells) that are counted in it, each
+        category once, asks for merged categories. `share` is the question's weight among equal
+        ones, 1 unless given. `levels` makes questions of ordered categories and groups of them.
+        Where nobody can list the categories, the question is `discover(context.query(), column,
+        ...)` of the same Context, with a plan of its own; its budget is its part of the survey's,
+        which needs δ.
     share : {"equal"} or Mapping[str, float], default "equal"
         `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
         every question by name. The budget, and its δ, are divided in proportion; no rounding makes

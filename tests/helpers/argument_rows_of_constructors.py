@@ -105,7 +105,6 @@ CONSTRUCTORS = [
         OF_X,
         counted,
         *(vary("categories", ["b", "a"], DIFFERENT, **STRINGS), OTHER_SIZE, *OF_CELLS),
-        vary("recode", {"?": "b"}, DIFFERENT, **STRINGS),
         vary("unknown", "b", DIFFERENT, **STRINGS),
         different={"column": "y", "nulls": "b"},
         refused=OTHERS,
@@ -123,7 +122,6 @@ CONSTRUCTORS = [
     ),
     *rows(
         *(ob.t.make_grouped_counts, {**IN, **GROUPED}, counted, OTHER_SIZE, *OF_CELLS),
-        vary("recode", {"t": {"b": "a"}}, DIFFERENT, categories={"t": ["a"]}),
         different=OTHER_GROUPS,
         refused=OTHERS,
     ),
@@ -203,7 +201,6 @@ def fitted_mechanism(asked: Any) -> Any:
 QUERY = {"query": query(), "column": "x", "size": 6, "nulls": "a"}
 BY_EHD = {"mechanism": "hellinger_exponential"}
 ALMOST_WITHOUT_NOISE = {**STRINGS, "query": query(1e6), "column": "t"}
-CLEAR = {**STRINGS, "query": query(1e6), "column": "s"}
 GROUPS = {"query": query(contributions=1), "size": None, **BY_T}
 
 TO_DISCOVER = {"query": query(delta=1e-6, contributions=1), "column": "x", "nulls": "a"}
@@ -220,7 +217,6 @@ QUERIES = rows(
     vary("prior", "learned", REFUSED, **BY_EHD),
     vary("ordered", ["x"], DIFFERENT, lambda q: release_of(q).learned_prior),
     vary("categories", ["b", "a"], DIFFERENT, lambda q: release_of(q).categories, **STRINGS),
-    vary("recode", {"?": "b"}, DIFFERENT, lambda q: release_of(q).counts, **CLEAR),
     vary("size", 3, DIFFERENT, **BY_EHD),
     vary("nulls", "none", DIFFERENT, lambda q: release_of(q).categories),
     vary("unknown", "none", DIFFERENT, lambda q: release_of(q).categories, **STRINGS),

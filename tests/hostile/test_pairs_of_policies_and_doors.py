@@ -73,7 +73,6 @@ class Asked:
             "categories": {"v": CATEGORIES, "g": LISTED},
             "nulls": {"v": self.nulls, "g": nulls},
             "unknown": {"v": self.unknown, "g": unknown},
-            "recode": {"v": self.recode},
         }
         if self.shape == "groups":
             of["by"] = "g"
@@ -161,7 +160,8 @@ ASK: dict[str, Callable[[Asked, Path], Any]] = {
 CASES = [
     case
     for case in product(DOORS, SHAPES, NULLS, UNKNOWN, RECODE, OF_GROUPS)
-    if case[1] != "merged" or case[0] not in ("polars", "engine")  # which merge nothing
+    if (case[1] != "merged" or case[0] not in ("polars", "engine"))  # which merge nothing
+    and (not case[4] or case[0] == "file")  # whose reading recodes
 ]
 #: A few in which every two values are together.
 PAIRS = [case for case in pairs_of(CASES) if not case.marks]

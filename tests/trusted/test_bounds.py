@@ -37,15 +37,9 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "nulls of their own": {"column": "page", **LISTED, "nulls": "r"},
     "nulls with a": {"column": "page", **LISTED, "nulls": "a"},
     "others together": {"column": "page", **LISTED, "unknown": "other"},
-    "recoded": {"column": "page", **LISTED, "recode": {"r": "b"}},
     "Enum": {"column": "day", "nulls": ob.DROP},
     "other days with x": {"column": "day", "categories": ["x"], "nulls": "none", "unknown": "x"},
     "joint": {"column": ["page", "day"], **OF_PAGES},
-    "joint, with pages together": {
-        "column": ["day", "page"],
-        **OF_PAGES,
-        "recode": {"page": {"r": "b", "s": "b"}},
-    },
     "groups": {"column": "day", **BY_PAGES},
 }
 UNITS: dict[str, list[Any]] = {
@@ -160,7 +154,6 @@ def test_the_order_of_three_columns_changes_no_distance(by: tuple[str, ...]) -> 
     policies = {
         "nulls": {"three": "p", "two": "x", "four": 2},
         "unknown": {"three": ob.DROP, "two": "x", "four": 5},
-        "recode": {"three": {"?": "q", "!": "q", "-": "r"}, "four": {7: 1, 8: 5, 9: 5}},
     }
     bounds, found = Bounds.of([Bound(by=list(by), per_group=1, num_groups=60)]), set()
     for order in permutations(SIZED):
@@ -177,7 +170,6 @@ def test_the_order_of_three_columns_changes_no_distance(by: tuple[str, ...]) -> 
     [
         ("others together", "one in each of three", ("page",)),
         ("nulls with a", "one in each of two", ("page",)),
-        ("recoded", "one in each of three", ("page",)),
         ("Enum", "one in each of three", ("page", "day")),
     ],
 )
