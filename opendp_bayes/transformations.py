@@ -9,11 +9,6 @@ from opendp_bayes.queries.categorical_counts import (
     make_categorical_counts as make_categorical_counts,
     then_categorical_counts as then_categorical_counts,
 )
-from opendp_bayes.queries.grouped_counts import (
-    grouped_release as grouped_release,
-    make_grouped_counts as make_grouped_counts,
-    then_grouped_counts as then_grouped_counts,
-)
 from opendp_bayes.trusted.posteriors import (
     make_beta_binomial as make_beta_binomial,
     make_count_vector as make_count_vector,

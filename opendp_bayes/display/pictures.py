@@ -3,9 +3,7 @@ when needed.
 """
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +31,6 @@ _ROW, _AROUND, _WIDTH = 0.24, 0.95, 6.4
 _CELL, _MOST_NUMBERS = (1.05, 0.55), 120
 #: The part of a row's height over which its dots are spread, none of which hides another.
 _SPREAD = 0.6
-#: Whether shares are in per cent, at ticks and in cells.
-_IN_PER_CENT: ContextVar[bool] = ContextVar("in_per_cent", default=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +129,7 @@ def plot_cells(
     if has_numbers:
         for row, column in np.argwhere(np.isfinite(bounds[0])):
             middle, lower, upper = bounds[:, row, column]
-            text = (
-                f"{100 * middle:.1f} %\n{100 * lower:.1f} to {100 * upper:.1f}"
-                if _IN_PER_CENT.get()
-                else f"{middle:.3f}\n{lower:.3f} to {upper:.3f}"
-            )
+            text = f"{100 * middle:.1f} %\n{100 * lower:.1f} to {100 * upper:.1f}"
             shade = "white" if middle > 0.55 * np.nanmax(bounds[0]) else "black"
             centre = column + 0.5, row + 0.5
             ax.text(*centre, text, ha="center", va="center", fontsize="x-small", color=shade)
@@ -241,19 +233,9 @@ def draw_panel(ax: "Axes", panel: Panel) -> None:
         _name_colours(ax)
 
 
-@contextmanager
-def shares_drawn(*, percent: bool) -> Iterator[None]:
-    """A block in which pictures are drawn and saved, with shares in per cent or from 0 to 1."""
-    token = _IN_PER_CENT.set(percent)
-    try:
-        yield
-    finally:
-        _IN_PER_CENT.reset(token)
-
-
 def _share(share: float, _: object) -> str:
-    """The share at a tick."""
-    return f"{100 * share:.6g} %" if _IN_PER_CENT.get() else f"{share:.6g}"
+    """The share at a tick, in per cent."""
+    return f"{100 * share:.6g} %"
 
 
 def _name_colours(ax: "Axes") -> None:

@@ -83,10 +83,10 @@ def choose(
 
 @lru_cache(maxsize=256)  # a query is resolved when it is shown and again when it is released
 def _score(setting: Setting, records: int) -> float:
-    from opendp_bayes.planning.expected_error import mean_error_of, proportions_of_interest
+    from opendp_bayes.planning.expected_error import proportions_of_interest, score_of
 
     shares = proportions_of_interest(setting.prior_array, records, None)
-    return mean_error_of("hellinger", setting, shares, records)
+    return score_of(setting, shares, records)
 
 
 def _compared(setting: Setting, k: int, records: int) -> Setting:

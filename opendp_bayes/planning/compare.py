@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: The headings of a mechanism and its loss.
 _LOSSES = "Mechanism, best first", "Scale", "ε", "ρ"
 #: What is expected of a mechanism, and how that was found.
-_FIGURES = ("hellinger", "total_variation", "interval_width", "standard_error", "method")
+_FIGURES = ("hellinger", "interval_width", "standard_error", "method")
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 

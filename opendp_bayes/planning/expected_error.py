@@ -33,8 +33,6 @@ _LEVEL, _TAIL, _QUANTILE = 0.95, 0.025, 1.959964
 INDIFFERENCE = 0.01
 #: Share of the first category where one is almost empty.
 _EDGE = 0.01
-#: What an expected error of some of the categories can be.
-PartError = Literal["hellinger", "total_variation", "interval_width"]
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,6 @@ class ExpectedError:
         The true counts, made up from public proportions.
     hellinger : float
         Mean Hellinger distance between the two posteriors, `E[H(posterior, released posterior)]`.
-    total_variation : float
-        Mean total-variation distance between what the two predict for the next record, `E[sum
-        |mean_i - released mean_i|] / 2`.
     interval_width : float
         Approximate mean width of the noise-aware 95 % intervals, mean over categories: the least of
         three. They are the width of the central 95 % of the released posteriors mixed over
@@ -65,7 +60,6 @@ class ExpectedError:
 
     counts: tuple[int, ...]
     hellinger: float
-    total_variation: float
     interval_width: float
     standard_error: float
     method: Literal["exact", "simulated"]
@@ -74,35 +68,25 @@ class ExpectedError:
 def expected_error(setting: Setting, counts: Integers) -> ExpectedError:
     """The error of a mechanism at true counts of shape `(k,)`."""
     law, prior = release_law(setting, counts), setting.prior_array
-    released, true = prior + law.counts, prior + counts
-    distance = hellinger_distance(released, true)
-    hellinger = float(law.weights @ distance)
-    total = released.sum(axis=1)
-    mean = released / total[:, None]
+    distance = hellinger_distance(prior + law.counts, prior + counts)
+    total = law.counts.sum(axis=1)
     categories = [0] if counts.size == 2 and np.all(total == total[0]) else range(counts.size)
     return ExpectedError(
         counts=tuple(counts.tolist()),
-        hellinger=hellinger,
-        total_variation=float(law.weights @ _moved(mean, true)),
+        hellinger=float(law.weights @ distance),
         interval_width=_mean_width(law, prior, int(counts.sum()), categories),
         standard_error=float(np.std(distance) / math.sqrt(distance.size)) if law.simulated else 0.0,
         method="simulated" if law.simulated else "exact",
     )
 
 
-def error_of_part(error: PartError, setting: Setting, counts: Integers, part: slice) -> float:
-    """Compute one field of `ExpectedError` for the categories in `part`, whose probabilities are
-    divided by their sum: the error of one group among several.
+def expected_width(setting: Setting, counts: Integers, part: slice) -> float:
+    """`ExpectedError.interval_width` of the categories in `part` alone, whose probabilities are
+    divided by their sum: of one group among several.
 
-    For a width, categories with the same count and prior are alike, so one of them stands for all.
+    Categories with the same count and prior are alike, so one of them stands for all.
     """
     law, prior = release_law(setting, counts), setting.prior_array
-    released, true = (prior + law.counts)[:, part], (prior + counts)[part]
-    total = released.sum(axis=1)
-    if error == "hellinger":
-        return float(law.weights @ hellinger_distance(released, true))
-    if error == "total_variation":
-        return float(law.weights @ _moved(released / total[:, None], true))
     alike = np.stack([counts[part], prior[part]])
     first, times = np.unique(alike, axis=1, return_index=True, return_counts=True)[1:]
     law_of_part, records = ReleaseLaw(law.counts[:, part], law.weights), int(counts[part].sum())
@@ -141,20 +125,15 @@ def mean_error(errors: Mapping[str, float]) -> float:
     return math.fsum(scored) / len(scored)
 
 
-def mean_error_of(
-    kind: PartError, setting: Setting, shares: Mapping[str, Any], records: int
-) -> float:
-    """The mean of one field of `ExpectedError`, of which that of Hellinger distances is the score
-    that a plan would give to a mechanism, in less time.
-    """
+def score_of(setting: Setting, shares: Mapping[str, Any], records: int) -> float:
+    """The score that a plan would give to a mechanism, in less time."""
     wanted = {"stated": shares["stated"]} if "stated" in shares else shares
-    counts, all_categories = counts_at(wanted, setting, records), slice(None)
-    return mean_error(
-        {
-            proportion: error_of_part(kind, setting, counts_of_share, all_categories)
-            for proportion, counts_of_share in counts.items()
-        }
-    )
+    prior, errors = setting.prior_array, {}
+    for proportion, counts in counts_at(wanted, setting, records).items():
+        law = release_law(setting, counts)
+        distance = hellinger_distance(prior + law.counts, prior + counts)
+        errors[proportion] = float(law.weights @ distance)
+    return mean_error(errors)
 
 
 def errors_at(
@@ -181,11 +160,6 @@ def preferred(scores: Sequence[float]) -> int:
     """The first whose score is within `INDIFFERENCE` of the smallest."""
     smallest = min(scores)
     return next(i for i, score in enumerate(scores) if score <= smallest * (1 + INDIFFERENCE))
-
-
-def _moved(mean: Floats, true: Floats) -> Floats:
-    """The total-variation distance of released means from that of the true concentration."""
-    return np.abs(mean - true / true.sum()).sum(axis=-1) / 2
 
 
 def _mean_width(law: ReleaseLaw, prior: Floats, records: int, categories: Sequence[int]) -> float:

@@ -15,7 +15,8 @@ from opendp.mod import Measure, Measurement, Transformation
 
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.results.release import Release
+from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import ReleaseError, guarded
 from opendp_bayes.trusted.budget import (
     as_tuple,
@@ -29,6 +30,7 @@ from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.measurements import restated
 from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.queryable_proxy import released_by, submitted
+from opendp_bayes.trusted.spaces import PosteriorSpace, groups_and_labels
 from opendp_bayes.trusted.stable_plans import StablePlan
 
 R = TypeVar("R")
@@ -41,6 +43,31 @@ def releasing(measurement: Any, result: Callable[[Any], Any] = Release.of) -> Me
     measured: Any = measurement >> new_function(guarded(result, "release"), TO="ExtrinsicObject")
     measured.accounting = measurement.accounting
     return measured
+
+
+def split_of(space: PosteriorSpace) -> Callable[[ReleasedData], GroupedRelease]:
+    """The function from the draws of all cells to the releases of the groups."""
+    groups, labels = groups_and_labels(space.categories)
+    k = len(labels)
+
+    def split(release: ReleasedData) -> GroupedRelease:
+        return GroupedRelease(
+            groups=groups,
+            noisy_counts=tuple(
+                release.noisy_counts[i * k : (i + 1) * k] for i in range(len(groups))
+            ),
+            categories=labels,
+            prior=release.prior[:k],
+            mechanism=release.mechanism,
+            guarantee=release.guarantee,
+            axes=space.axes,
+            rest=None if space.size is None else release.noisy_counts[-1],
+            grouped_by=space.by,
+            nulls=space.nulls,
+            unknown=space.unknown,
+        )
+
+    return split
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,8 @@ from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.queries.base import Bound, counts_and_unit
+from opendp_bayes.queries.base import Bound, counts_and_unit, split_of
 from opendp_bayes.queries.categorical_counts import CountsOfFrame, counts_of_frame
-from opendp_bayes.queries.grouped_counts import split_of
 from opendp_bayes.queries.mechanism_choice import (
     Fit,
     Option,
@@ -379,13 +378,8 @@ def _is_another_value(bound: BoundQuery, variable: Variable) -> bool:
 def _where_from(bound: BoundQuery) -> str:
     """Say where the labels of categories and groups are from, of several columns by name."""
     question = bound.question
-    sources: dict[str, object] = {
-        variable.column: variable.categories for variable in question.variables
-    }
-    together = question.combinations
-    sources |= {
-        variable.column: variable.categories if together is None else together
-        for variable in question.groups
+    sources = {
+        variable.column: variable.categories for variable in (*question.variables, *question.groups)
     }
     axes = () if bound.frame is None else bound.frame.cells.axes
     boolean = {variable.column for variable in axes if variable.kind == "boolean"}
@@ -412,7 +406,7 @@ def _width(bound: BoundQuery, setting: Setting, records: int) -> float:
     """The expected width of an interval at balanced proportions, of the categories of one group
     where there are groups.
     """
-    from opendp_bayes.planning.expected_error import error_of_part
+    from opendp_bayes.planning.expected_error import expected_width
 
     space = bound.space
     groups, labels = groups_and_labels(space.categories)
@@ -420,5 +414,5 @@ def _width(bound: BoundQuery, setting: Setting, records: int) -> float:
     counts = np.zeros(space.k, dtype=np.int64)
     counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
     cells_of_group = slice(0, len(labels) if groups else space.k)
-    width = error_of_part("interval_width", setting, counts, cells_of_group)
+    width = expected_width(setting, counts, cells_of_group)
     return width if math.isfinite(width) else math.nan

@@ -27,23 +27,29 @@ from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.stable_plans import StablePlan, stable_plan_of
 from opendp_bayes.trusted.truncation import Truncation
 
+#: The name that messages give.
+_MADE_BY = "make_categorical_counts"
+
 
 def make_categorical_counts(
     input_domain: Domain,
     input_metric: Metric,
     *,
     column: Columns | None = None,
+    by: Columns | None = None,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
 ) -> Transformation:
-    """Count the records of each category of one column, or of each cell of a joint table.
+    """Count the records of each category of one column, or of each cell of a joint table; with `by`
+    in each group of another column.
 
     The output is an int64 array of shape `(k,)` in a space whose identity includes categories, size
-    and neighbour relation. The stability map returns the number of records changed, or added and
-    removed (`docs/research/proofs.md`, "Counts").
+    and neighbour relation; of groups one group after the other, and where the number of records is
+    public a last entry for the rows in no group. The stability map returns the number of records
+    changed, or added and removed (`docs/research/proofs.md`, "Counts" and "Groups").
 
     Parameters
     ----------
@@ -57,17 +63,24 @@ def make_categorical_counts(
     column : Columns, optional
         The column whose categories are counted, Enum, String, Categorical, integer or Boolean; or a
         list of them, whose joint table is. Left out for a vector.
+    by : Columns, optional
+        The column that says which group a record is in, or a list of them, whose groups are tuples.
+        Records of no group are not counted, or where the number of records is public in a cell of
+        their own.
     categories : Categories, optional
-        The public labels, in the order of the counts, for a joint table by column. Not needed for
-        an Enum column, which carries its own, or a Boolean one.
+        The public labels, in the order of the counts, for a joint table or groups by column. Not
+        needed for an Enum column, which carries its own, or a Boolean one. None among the values of
+        a column in `by` is the group of the nulls.
     size : int, optional
         The number of records, where it is public: required under `change_one_distance()` (and
         wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
-        change-one; without it, add/remove. A `VectorDomain` with a size brings it along.
+        change-one; without it, add/remove. A `VectorDomain` with a size brings it along. Those of
+        groups are private.
     nulls, unknown : Policy, Unknown
         Labels under which nulls, and values outside the categories, are counted, for all columns or
         by name: a category, or a new one, which is appended; or `DROP`, which leaves such records
-        out where their number is private. Required where they may occur.
+        out where their number is private. Required where they may occur; in `by` such records are
+        in no group unless a mapping names one.
     cells : Sequence[Sequence[str or int or bool]], optional
         For a joint table, the tuples of labels that are counted, by default all; `unknown` is the
         cell for the others then, a tuple, or `DROP`.
@@ -79,35 +92,30 @@ def make_categorical_counts(
     """
     require_features("make_categorical_counts")
     is_vector = isinstance(input_domain, VectorDomain)
-    if (column is None) != is_vector:
+    if (column is None) != is_vector or (is_vector and by is not None):
         raise TypeError(
-            f"column={column!r}: must be left out, because a vector has no columns."
+            f"column={column!r}, by={by!r}: must be left out, because a vector has no columns."
             if is_vector
             else "column=None: must be the name of a column of the frame, or a list of names."
         )
     question = Question.of(
         VALUES if column is None else column,
+        by=by,
         categories=categories,
         nulls=nulls,
         unknown=unknown,
         size=size,
         cells=cells,
     )
-    make = _make_counts_of_vector if is_vector else make_counts
-    return make(input_domain, input_metric, question, "make_categorical_counts")
+    if is_vector:
+        return _make_counts_of_vector(input_domain, input_metric, question)
+    return counts_in_frame(input_domain, input_metric, question)
 
 
-def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str) -> Transformation:
-    """The transformation from a frame to the counts that a question asks for, with the stability
-    map of `make_categorical_counts`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For a question that does not fit the space.
-    """
-    cells = cells_in_frame(domain, metric, question)
-    together, (counts,) = make_counts_of_cells(domain, metric, [cells], Truncation(), made_by)
+def counts_in_frame(domain: Domain, metric: Metric, question: Question) -> Transformation:
+    """The transformation from a frame to the counts that a question asks for."""
+    cells = [cells_in_frame(domain, metric, question)]
+    together, (counts,) = make_counts_of_cells(domain, metric, cells, Truncation(), _MADE_BY)
     return together >> counts
 
 
@@ -169,9 +177,7 @@ def counting(
     return make_counts_of_groups(domain, metric, cells, kinds, groups, made_by)
 
 
-def _make_counts_of_vector(
-    domain: Domain, metric: Metric, question: Question, made_by: str
-) -> Transformation:
+def _make_counts_of_vector(domain: Domain, metric: Metric, question: Question) -> Transformation:
     """Count the categories of a vector, whose elements are the records."""
     kinds = kinds_of_vector(domain)
     counted_distance(domain, metric)
@@ -183,7 +189,7 @@ def _make_counts_of_vector(
             )
         question = replace(question, size=public_size)
     size = checked_size(question.size, domain, metric)
-    return make_counts_of_vector(domain, metric, cells_of(question, kinds, size), made_by)
+    return make_counts_of_vector(domain, metric, cells_of(question, kinds, size), _MADE_BY)
 
 
 then_categorical_counts = to_then(make_categorical_counts)
@@ -216,10 +222,8 @@ def counts_of_frame(query: LazyFrameQuery, question: Question) -> CountsOfFrame:
     ValueError, TypeError
         For a plan that is not stable or a question that does not fit it.
     """
-    of_groups = question.groups if question.combinations is None else ()
-    variables = (*question.variables, *of_groups)
+    variables = (*question.variables, *question.groups)
     listed_by_type = [variable.column for variable in variables if variable.categories is None]
-    made_by = "make_grouped_counts" if question.by else "make_categorical_counts"
     gate = stable_plan_of(query, [*question.columns, *question.by], listed_by_type)
     cells = cells_in_frame(*gate.output_space, question)
-    return CountsOfFrame(gate, cells, gate.counts(cells, made_by))
+    return CountsOfFrame(gate, cells, gate.counts(cells, _MADE_BY))

@@ -5,7 +5,7 @@ those that count several.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -17,7 +17,7 @@ from opendp_bayes.mathematics.validation import MOST_BYTES, Integers, check_cell
 from opendp_bayes.queries.columns import DIFFER, LabelledColumn, check_new, labelled_column
 from opendp_bayes.queries.question import DROP, LeftOut, Question, Variable, as_cell
 from opendp_bayes.release_format.data import Key, Label, Value
-from opendp_bayes.release_format.labels import distinct, identity, place_of, places_of, twins
+from opendp_bayes.release_format.labels import identity, place_of, places_of, twins
 from opendp_bayes.release_format.merging import merged_places
 from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.kinds import ColumnKind
@@ -78,16 +78,16 @@ def cells_of(question: Question, kinds: Mapping[str, ColumnKind], size: int | No
     if not question.by:
         return Cells(counted_axes, index, CountsSpace(labels, size, **of_columns))
     of_groups = [kinds[_named(column, kinds, "by")] for column in question.by]
-    by = groups_of(question, of_groups)
-    shape = (*by.index.shape, *index.shape)
-    check_cells("by", len(by.groups) * len(labels))
+    axes_of_groups, groups, group_index = groups_of(question, of_groups)
+    shape = (*group_index.shape, *index.shape)
+    check_cells("by", len(groups) * len(labels))
     check_combinations("column", [*question.by, *question.columns], shape)
-    space = CountsSpace.of_groups(by.groups, labels, size, by=question.by, **of_columns)
-    within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)
+    space = CountsSpace.of_groups(groups, labels, size, by=question.by, **of_columns)
+    within = group_index.reshape(*group_index.shape, *(1,) * index.ndim)
     rest_cell = -1 if size is None else space.k - 1
     cell = np.where(within < 0, rest_cell, within * len(labels) + index)
     cell = np.where(index < 0, -1, cell)
-    return Cells((*by.axes, *counted_axes), cell, space)
+    return Cells((*axes_of_groups, *counted_axes), cell, space)
 
 
 def _named(column: str, kinds: Mapping[str, ColumnKind], argument: str) -> str:
@@ -133,66 +133,31 @@ def merged_cells(
     return tuple(merge), number[index]
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """The groups of one or several columns.
+def groups_of(
+    question: Question, kinds: Sequence[ColumnKind]
+) -> tuple[tuple[Axis, ...], tuple[Key, ...], Integers]:
+    """The groups of a question: every combination of the public values of its columns. Those of
+    several columns are tuples.
 
-    `index` has the number of the group of every combination of places on the axes, or -1 where a
-    record is in no group.
-    """
-
-    axes: tuple[Axis, ...]
-    groups: tuple[Key, ...]
-    index: Integers
-
-
-def groups_of(question: Question, kinds: Sequence[ColumnKind]) -> Groups:
-    """The groups of a question, from the public values of its columns: every combination of them,
-    or those that are given. Groups of several columns are tuples.
+    Returns the axes of the columns, the groups, and the number of the group of every combination of
+    places on the axes, or -1 where a record is in no group.
 
     Raises
     ------
     ValueError, TypeError
         For values that do not fit the columns.
     """
-    rows, variables = None, question.groups
-    if question.combinations is not None:
-        rows = _as_rows(question.combinations, question.by)
-        values = (distinct(row[axis] for row in rows) for axis in range(len(variables)))
-        variables = tuple(
-            map(lambda variable, labels: replace(variable, categories=labels), variables, values)
-        )
-    columns = [_column(variable, kind) for variable, kind in zip(variables, kinds, strict=True)]
+    columns = list(map(_column, question.groups, kinds))
     labels = [column.labels for column in columns]
-    shape = [len(column.labels) + 1 for column in columns]  # the last for what is in no group
-    check_combinations("by", question.by, shape)
-    if rows is None:
-        check_cells("by", math.prod(map(len, labels)))
-        rows = list(product(*labels))
-    index, places = np.full(shape, -1), list(map(places_of, labels))
-    for number, row in enumerate(rows):
-        places_of_row = tuple(
-            place[identity(value)] for place, value in zip(places, row, strict=True)
-        )
-        index[places_of_row] = number
+    shape = tuple(map(len, labels))
+    # The last on each axis is for what is in no group.
+    check_combinations("by", question.by, [length + 1 for length in shape])
+    check_cells("by", math.prod(shape))
+    groups: Any = tuple(product(*labels)) if len(columns) > 1 else labels[0]
+    numbers = np.arange(len(groups)).reshape(shape)
+    index = np.pad(numbers, [(0, 1)] * len(shape), constant_values=-1)
     index = index[np.ix_(*(column.number for column in columns))]
-    groups: Any = rows if len(columns) > 1 else [row[0] for row in rows]
-    return Groups(tuple(column.axis for column in columns), tuple(groups), index)
-
-
-def _as_rows(combinations: Any, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
-    """Combinations of values of several columns, each a tuple with a value of each column."""
-    shown = f"categories[{by!r}]"
-    if isinstance(combinations, str) or not isinstance(combinations, Sequence):
-        raise TypeError(
-            f"{shown}={told(combinations)}: must be a sequence of tuples, one value for each"
-            " column."
-        )
-    check_cells(shown, len(combinations))
-    rows = [as_cell(row, len(by), shown, (str, int, bool, type(None))) for row in combinations]
-    if len(distinct(rows)) < len(rows):
-        raise ValueError(f"{shown}={told(combinations)}: must not repeat a group.")
-    return rows
+    return tuple(column.axis for column in columns), groups, index
 
 
 def _column(variable: Variable, kind: ColumnKind) -> LabelledColumn:

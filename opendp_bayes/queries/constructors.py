@@ -15,11 +15,12 @@ from opendp_bayes.mechanisms import (
     SmoothHellingerExponential,
 )
 from opendp_bayes.mechanisms.neighbours import default_total
-from opendp_bayes.queries.base import releasing
+from opendp_bayes.mechanisms.protocol import noises_every_count
+from opendp_bayes.queries.base import releasing, split_of
 from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.measurements import make_measurement
 from opendp_bayes.trusted.opendp_internals import to_then
-from opendp_bayes.trusted.spaces import PosteriorSpace
+from opendp_bayes.trusted.spaces import PosteriorSpace, groups_and_labels
 
 
 def make_mechanism(
@@ -31,7 +32,8 @@ def make_mechanism(
     delta: float = 0.0,
     accounting: Accounting = "exact",
 ) -> Measurement:
-    """Make any mechanism value a measurement on a posterior space; it returns a `Release`.
+    """Make any mechanism value a measurement on a posterior space; it returns a `Release`, or of
+    groups a `GroupedRelease`.
 
     The privacy map is `exact_loss` or `mechanism.proven_loss`, checked to be defined, non-negative
     and non-decreasing; all of the profile is `privacy_profile`. The attribute `accounting` of the
@@ -60,16 +62,18 @@ def make_mechanism(
     ValueError, TypeError
         For pieces that do not fit.
     """
-    return releasing(
-        make_measurement(
-            input_domain,
-            input_metric,
-            output_measure,
-            mechanism,
-            delta=delta,
-            accounting=accounting,
-        )
+    measurement = make_measurement(
+        input_domain, input_metric, output_measure, mechanism, delta=delta, accounting=accounting
     )
+    space = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial")
+    if not groups_and_labels(space.categories)[0]:
+        return releasing(measurement)
+    if space.size is None and not noises_every_count(mechanism):
+        raise ValueError(
+            f"mechanism={mechanism}: must noise every count, because the numbers of records of the"
+            " groups are private; use LaplaceParameters(scale, total='private')."
+        )
+    return releasing(measurement, split_of(space))
 
 
 def make_laplace_parameters(

@@ -11,7 +11,7 @@ from opendp.context import Query
 from opendp.mod import Transformation
 
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.release_format.data import Key, Label, Value
+from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import plain
 from opendp_bayes.release_format.merging import merged_parts
 from opendp_bayes.trusted.spaces import Prior
@@ -34,8 +34,8 @@ DROP = LeftOut.DROP
 #: One column, or several whose joint table is asked for.
 Columns = str | Sequence[str]
 #: The categories of the column asked, or of several columns by name. Of columns that make groups
-#: None may be among them, and all of them may have one entry, combinations under a tuple of names.
-Categories = Sequence[Value] | Mapping[Any, Sequence[Key]]
+#: None may be among them.
+Categories = Sequence[Value] | Mapping[str, Sequence[Value | None]]
 #: A label for every column, or for some by name; or `DROP`.
 Policy = Value | LeftOut | Mapping[str, Value | LeftOut]
 #: The same, or the cell for every combination of labels that is no cell of a joint table.
@@ -96,8 +96,6 @@ class Question:
         `DROP`, which leaves them out.
     groups : tuple[Variable, ...]
         The columns that say which group a record is in; empty without groups.
-    combinations : Sequence[Key] or None
-        Of several such columns, the public groups; None for all that their values make.
     merge : Mapping[str or int or bool, Sequence[str or int or bool or tuple]] or None
         From each merged category's label to the labels that are counted in it.
     """
@@ -110,7 +108,6 @@ class Question:
     cells: Sequence[Sequence[Value]] | None = None
     unknown: Sequence[Value] | LeftOut | None = None
     groups: tuple[Variable, ...] = ()
-    combinations: Sequence[Key] | None = None
     merge: Mapping[Value, Sequence[Label]] | None = None
 
     @property
@@ -173,25 +170,16 @@ class Question:
                 f"cells={told(cells)}: belongs to a joint table; pass several columns, as in"
                 " ['region', 'vote']."
             )
-        alone, combinations = _apart(categories, of_groups)
         unknown, cell = _with_cell(unknown, names, cells) if joint else (unknown, None)
-        by_argument = {"categories": alone, "nulls": nulls, "unknown": unknown}
+        by_argument = {"categories": categories, "nulls": nulls, "unknown": unknown}
         spread = [
             _of_columns(value, names, of_groups, argument)
             for argument, value in by_argument.items()
         ]
         variables = tuple(map(Variable, [*names, *of_groups], *spread))
         groups = variables[len(names) :]
-        if combinations is not None:
-            _check_alone(tuple(of_groups), groups)
         return cls(
-            variables[: len(names)],
-            joint,
-            cells=cells,
-            unknown=cell,
-            groups=groups,
-            combinations=combinations,
-            **others,
+            variables[: len(names)], joint, cells=cells, unknown=cell, groups=groups, **others
         )
 
 
@@ -229,21 +217,15 @@ def _of_columns(value: Any, names: list[str], of_groups: list[str], argument: st
     return [value.get(column) for column in columns]
 
 
-def _apart(values: Any, columns: list[str]) -> tuple[Any, Any]:
-    """A mapping without what it has under the tuple of several columns, and that, or None."""
-    together = tuple(columns)
-    if len(together) < 2 or not isinstance(values, Mapping) or together not in values:
-        return values, None
-    alone = {column: value for column, value in values.items() if column != together}
-    return alone, values[together]
-
-
 def _with_cell(unknown: Any, names: list[str], cells: Any) -> tuple[Any, Any]:
     """Take apart what is given for unknown values of the columns of a joint table, and the cell for
     what is in none, or `DROP`.
     """
-    alone, cell = _apart(unknown, names)
-    if isinstance(unknown, LeftOut) and cells is not None:
+    alone, cell, together = unknown, None, tuple(names)
+    if isinstance(unknown, Mapping) and together in unknown:
+        alone = {column: label for column, label in unknown.items() if column != together}
+        cell = unknown[together]
+    elif isinstance(unknown, LeftOut) and cells is not None:
         cell = unknown
     elif isinstance(unknown, Sequence) and not isinstance(unknown, str):
         cell = as_cell(unknown, len(names), "unknown")
@@ -253,32 +235,16 @@ def _with_cell(unknown: Any, names: list[str], cells: Any) -> tuple[Any, Any]:
     return alone, as_cell(cell, len(names), "unknown")
 
 
-def as_cell(
-    cell: Any, length: int, argument: str, types: tuple[type, ...] = (str, int, bool)
-) -> tuple[Value, ...]:
-    """A cell as a tuple of labels, one for each column, all of some types."""
+def as_cell(cell: Any, length: int, argument: str) -> tuple[Value, ...]:
+    """A cell as a tuple of labels, one for each column."""
     if isinstance(cell, str) or not isinstance(cell, Sequence) or len(cell) != length:
         raise TypeError(
             f"{argument}: {cell!r} must be a tuple of {length} labels, one for each column."
         )
     labels = tuple(map(plain, cell))
-    if any(type(label) not in types for label in labels):
-        names = ", ".join("None" if kind is type(None) else kind.__name__ for kind in types)
-        raise TypeError(f"{argument}: {cell!r} must hold labels ({names}).")
+    if any(type(label) not in (str, int, bool) for label in labels):
+        raise TypeError(f"{argument}: {cell!r} must hold labels (str, int, bool).")
     return labels
-
-
-def _check_alone(together: tuple[str, ...], groups: tuple[Variable, ...]) -> None:
-    """Raise `ValueError` where more is said of the columns of combinations."""
-    for variable in groups:
-        for argument in ("categories", "nulls", "unknown"):
-            if getattr(variable, argument) is not None:
-                raise ValueError(
-                    f"{argument}[{variable.column!r}]={told(getattr(variable, argument))}: the"
-                    f" groups are the combinations that categories has under {together!r}, and"
-                    " records of any other are in no group; leave it out, or give the categories of"
-                    " each column."
-                )
 
 
 @runtime_checkable

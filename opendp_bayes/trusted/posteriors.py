@@ -32,10 +32,10 @@ def make_dirichlet_multinomial(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_categorical_counts` or `make_grouped_counts`.
+        The output space of `make_categorical_counts`.
     prior : Prior
         A positive number for every category, an array of shape `(k,)`, or a mapping from the labels
-        to numbers, in records. After `make_grouped_counts` it is the prior of each group.
+        to numbers, in records. Of groups it is the prior of each.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def make_count_vector(
     Parameters
     ----------
     input_domain, input_metric : Domain, Metric
-        The output space of `make_categorical_counts` or `make_grouped_counts`.
+        The output space of `make_categorical_counts`.
     MO : Any, default "L1Distance<i64>"
         The output metric, spelled as OpenDP does: `"L1Distance<i64>"`, which `then_laplace` needs;
         `"L2Distance<f64>"`, for `then_gaussian`; or `"LInfDistance<i64>"`, for `then_noisy_max` and

@@ -57,8 +57,6 @@ def map_of_one(made: Any) -> Any:
 
 BY_T = {"by": "t", "categories": {"t": ["a", "b"]}}
 GROUPED = {**BY_T, "column": "x", "nulls": "a"}
-CELLS = ob.t.make_grouped_counts(DOMAIN, SYMMETRIC, **GROUPED)
-CELLS = CELLS >> ob.t.then_dirichlet_multinomial(prior=1.0)
 MEASURED = {**space(of_three()), "output_measure": PURE, "scale": 1.0}
 PRIVATE_METRIC = counting(None).output_metric
 EVERY_MEASUREMENT = (
@@ -121,7 +119,7 @@ CONSTRUCTORS = [
         smaller={"discovery": Discovery(OptimalThreshold(0.5, 1e-4))},
     ),
     *rows(
-        *(ob.t.make_grouped_counts, {**IN, **GROUPED}, counted, OTHER_SIZE, *OF_CELLS),
+        *(ob.t.make_categorical_counts, {**IN, **GROUPED}, counted, OTHER_SIZE, *OF_CELLS),
         different=OTHER_GROUPS,
         refused=OTHERS,
     ),
@@ -139,10 +137,6 @@ CONSTRUCTORS = [
         vary("input_domain", BINARY.output_domain, DIFFERENT, of_domain),
         refused={"input_metric": PRIVATE_METRIC},
         smaller={"MO": "L2Distance<f64>"},
-    ),
-    *rows(
-        *(ob.t.grouped_release, {"input_domain": CELLS.output_domain}, lambda _: None),
-        refused={"input_domain": of_three().output_domain},
     ),
     *rows(
         *(MAKE.make_mechanism, OF_MECHANISM, map_of_one, OTHER_PRIOR, *EVERY_MEASUREMENT[:2]),

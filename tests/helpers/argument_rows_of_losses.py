@@ -107,13 +107,12 @@ LOSSES = [
     *rows(
         *(research.smallest_epsilon, {"error": 0.2, "size": 40, "prior": TWO}, float),
         vary("guess_size", 40, SMALLER, error=0.5, size=None, guess_size=20),
-        vary("kind", "total_variation", SMALLER),
         larger={"d_in": 2},
         smaller={"error": 0.3, "size": 80, **SURE, "proportions": (0.0, 1.0)},
     ),
     *rows(
         *(research.smallest_size, {"error": 0.1, "epsilon": 1.0, "prior": TWO}, int),
-        larger={"error": 0.07, "d_in": 2, "kind": "interval_width"},
+        larger={"error": 0.07, "d_in": 2},
         smaller={**STRONGER, **SURE, "proportions": (0.0, 1.0), "private": True},
     ),
     *rows(

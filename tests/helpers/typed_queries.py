@@ -25,7 +25,7 @@ def every_kind_of_query(context: dp.Context, query: Query) -> None:
         context.query(),
         "vote",
         by=["state", "county"],
-        categories={"vote": ["yes", "no"], ("state", "county"): [("CA", "LA")]},
+        categories={"vote": ["yes", "no"], "state": ["CA"], "county": ["LA"]},
     )
     assert_type(by_both.release()["CA", "LA"], ob.Release)
     table = ob.posterior(

@@ -30,13 +30,12 @@ def frame_of(rows):
 def posterior(size, keys=KEYS):
     domain = dp.domain_of(frame_of([]), infer=True)
     asked = {"by": "region", "categories": {"region": keys}, "column": "vote", "nulls": "no"}
-    counts = ob.t.make_grouped_counts(domain, CHANGE_ONE, **asked, size=size)
+    counts = ob.t.make_categorical_counts(domain, CHANGE_ONE, **asked, size=size)
     return counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
 
 
 def grouped(size, then, keys=KEYS):
-    spaces = posterior(size, keys)
-    return spaces >> then >> ob.t.grouped_release(spaces.output_domain)
+    return posterior(size, keys) >> then
 
 
 # --- privacy against every neighbour

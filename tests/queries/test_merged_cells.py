@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.queries.categorical_counts import make_counts
+from opendp_bayes.queries.categorical_counts import counts_in_frame
 from opendp_bayes.queries.question import Question
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 from tests.helpers.contexts import plain_context
@@ -67,7 +67,7 @@ def counted(column, merge, rows, size=None):
     metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
     nulls = {"one": "none", "two": "x"} if isinstance(column, list) else "none"
     question = Question.of(column, nulls=nulls, merge=merge, size=size)
-    made = make_counts(domain, metric, question, "make_categorical_counts")
+    made = counts_in_frame(domain, metric, question)
     vector = made >> ob.t.then_count_vector()
     return np.array(vector(frame)), vector
 
@@ -86,7 +86,7 @@ def test_what_is_left_out_is_in_no_merged_category():
     merge = {"left": cells[:1], "right": cells[1:]}
     of = {"cells": cells, "merge": merge, "nulls": ob.DROP, "unknown": ob.DROP}
     question = Question.of(["one", "two"], **of)
-    made = make_counts(domain, dp.symmetric_distance(), question, "make_categorical_counts")
+    made = counts_in_frame(domain, dp.symmetric_distance(), question)
     assert made(pl.LazyFrame(ROWS, schema=SCHEMA, orient="row")).tolist() == [1, 2]
 
 

@@ -277,7 +277,7 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
 
 # --- refusals
 OF_VOTE = {"column": "vote", "nulls": "no"}
-OF_BOTH = {"by": ["region", "vote"], "categories": {("region", "vote"): [("a", "b")]}}
+OF_BOTH = {"by": ["region", "vote"]}
 
 
 @pytest.mark.parametrize(

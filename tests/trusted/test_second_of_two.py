@@ -1,6 +1,7 @@
 """The second of two: buckets, questions, columns, shares and calls that differ from the first."""
 
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -185,8 +186,8 @@ def test_places_of_either_kind_that_differ_are_warned_of(policy: str, place: Any
 
 
 def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
-    combinations = {("year", "sex"): [(3, "m"), (1, "f"), (2, "f")]}
-    by = {"by": ["year", "sex"], **with_groups(TOWN, combinations)}
+    listed = {"year": [3, 1, 2], "sex": ["m", "f"]}
+    by = {"by": ["year", "sex"], **with_groups(TOWN, listed)}
     rest = {"year": 3, "sex": "f"}
     table = {"column": ["year", "sex"], "categories": {"sex": SEXES, "year": [3, 1, 2]}}
     table |= {"nulls": rest, "unknown": rest}
@@ -195,10 +196,8 @@ def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
     assert survey["table"].axes == ("year", "sex")
     assert survey["table"].counts == (9, 0, 0, 9, 0, 9)
     groups: Any = survey["town"]
-    assert groups.groups == ((3, "m"), (1, "f"), (2, "f"))
-    grouped = ob.posterior(
-        query().group_by("year", "sex"), **with_groups(TOWN, combinations)
-    ).release()
+    assert groups.groups == tuple(product([3, 1, 2], ["m", "f"]))
+    grouped = ob.posterior(query().group_by("year", "sex"), **with_groups(TOWN, listed)).release()
     assert grouped.groups == groups.groups
     assert grouped.counts == groups.counts
 
@@ -231,8 +230,8 @@ def test_balanced_groups_leave_no_record_in_none(monkeypatch: pytest.MonkeyPatch
     counts: list[list[int]] = []
     monkeypatch.setattr(
         expected_error,
-        "error_of_part",
-        lambda error, setting, of, part: counts.append(of.tolist()) or 0.1,
+        "expected_width",
+        lambda setting, of, part: counts.append(of.tolist()) or 0.1,
     )
     ob.posterior(query().group_by("sex"), **BY_SEX).summarize(602)
     ob.posterior(query().group_by("sex"), **with_groups(TOWN, {"sex": ["m"]})).summarize(602)

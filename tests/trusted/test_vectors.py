@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
@@ -22,23 +23,23 @@ DOMAIN = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
 POLICY = {"nulls": ob.DROP}
 #: What is counted, by add/remove; with a public size nulls need a category.
 SOME = {"cells": [("a", True), ("b", False)], "unknown": ("a", True)}
-COUNTED = {
-    "one column": (ob.t.make_categorical_counts, {"column": "x"}),
-    "a joint table": (ob.t.make_categorical_counts, {"column": ["x", "y"]}),
-    "some cells": (ob.t.make_categorical_counts, {"column": ["x", "y"], **SOME}),
-    "groups": (ob.t.make_grouped_counts, {"by": "g", "categories": {"g": ["p"]}, "column": "x"}),
+COUNTED: dict[str, Any] = {
+    "one column": {"column": "x"},
+    "a joint table": {"column": ["x", "y"]},
+    "some cells": {"column": ["x", "y"], **SOME},
+    "groups": {"by": "g", "categories": {"g": ["p"]}, "column": "x"},
 }
 NULLS = {"x": "a", "y": True}
 RECORDS = list(product(["a", "b"], [True, False], ["p", "q"]))
 
 
 def counts_of(name, size):
-    make, arguments = COUNTED[name]
+    arguments = COUNTED[name]
     columns = arguments["column"]
     asked = [columns] if isinstance(columns, str) else columns
     nulls = ob.DROP if size is None else {column: NULLS[column] for column in asked}
     metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
-    return make(DOMAIN, metric, nulls=nulls, size=size, **arguments)
+    return ob.t.make_categorical_counts(DOMAIN, metric, nulls=nulls, size=size, **arguments)
 
 
 def frame(rows):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -10,18 +10,12 @@ from opendp_bayes import Distance, calibrate
 from opendp_bayes.mathematics.validation import (
     LARGEST_CONCENTRATION,
     Floats,
-    as_choice,
     as_flag,
     as_positive,
     as_prior,
 )
 from opendp_bayes.planning.automatic import choose
-from opendp_bayes.planning.expected_error import (
-    PartError,
-    mean_error_of,
-    proportions_of_interest,
-    records_of,
-)
+from opendp_bayes.planning.expected_error import proportions_of_interest, records_of, score_of
 
 #: The smallest ε is found to this relative accuracy.
 _LOG_TOLERANCE = 1e-3
@@ -37,7 +31,6 @@ def smallest_epsilon(
     d_in: int | Distance = 1,
     proportions: ArrayLike | None = None,
     guess_size: int | None = None,
-    kind: PartError = "hellinger",
 ) -> float:
     """Return the smallest ε, within 0.1 %, at which `mechanism="auto"` has an expected error of at
     most `error`.
@@ -56,13 +49,9 @@ def smallest_epsilon(
         counts.
     proportions : array_like, optional
         The analyst's public guess of the category proportions, shape `(k,)`, at which the error is
-        to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows, or the
-        error of another kind at balanced proportions.
+        to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows.
     guess_size : int, optional
         A public guess of a private number of records.
-    kind : PartError, default "hellinger"
-        The error that is meant: `"hellinger"`, `"total_variation"` or `"interval_width"`, the width
-        of the 95 % intervals.
 
     Raises
     ------
@@ -75,16 +64,14 @@ def smallest_epsilon(
     >>> from opendp_bayes_research import smallest_epsilon
     >>> round(smallest_epsilon(0.05, size=1000, prior=[1.0, 1.0]), 2)
     0.92
-    >>> round(smallest_epsilon(0.09, size=1000, prior=[1.0, 1.0], kind="interval_width"), 2)
-    0.08
     """
-    error, kind = _as_error(error), as_choice(kind, "kind", get_args(PartError))
+    error = _as_error(error)
     concentration, records = as_prior(prior), records_of(size, guess_size)
-    shares = _shares(kind, concentration, records, proportions)
+    shares = proportions_of_interest(concentration, records, proportions)
 
     def excess(log_epsilon: float) -> float:
         epsilon = math.exp(log_epsilon)
-        least_found = _automatic_error(kind, size, concentration, epsilon, d_in, shares, records)
+        least_found = _automatic_error(size, concentration, epsilon, d_in, shares, records)
         return math.log(max(least_found, 1e-300) / error)
 
     low = high = 0.0
@@ -122,7 +109,6 @@ def smallest_size(
     d_in: int | Distance = 1,
     proportions: ArrayLike | None = None,
     private: bool = False,
-    kind: PartError = "hellinger",
 ) -> int:
     """Return the smallest number of records from which on `mechanism="auto"` has an expected error
     of at most `error`.
@@ -143,13 +129,9 @@ def smallest_size(
         counts.
     proportions : array_like, optional
         The analyst's public guess of the category proportions, shape `(k,)`, at which the error is
-        to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows, or the
-        error of another kind at balanced proportions.
+        to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows.
     private : bool, default False
         True if the number of records is private (add/remove neighbours).
-    kind : PartError, default "hellinger"
-        The error that is meant: `"hellinger"`, `"total_variation"` or `"interval_width"`, the width
-        of the 95 % intervals.
 
     Raises
     ------
@@ -163,14 +145,14 @@ def smallest_size(
     >>> smallest_size(0.05, epsilon=1.0, prior=[1.0, 1.0])
     798
     """
-    error, kind = _as_error(error), as_choice(kind, "kind", get_args(PartError))
+    error = _as_error(error)
     epsilon, private = as_positive(epsilon, "epsilon"), as_flag(private, "private")
     concentration = as_prior(prior)
 
     def score(records: int) -> float:
-        shares = _shares(kind, concentration, records, proportions)
+        shares = proportions_of_interest(concentration, records, proportions)
         size = None if private else records
-        return _automatic_error(kind, size, concentration, epsilon, d_in, shares, records)
+        return _automatic_error(size, concentration, epsilon, d_in, shares, records)
 
     low, high, before = 0, 1, -math.inf
     while (now := score(high)) > error or now > before:
@@ -190,18 +172,7 @@ def smallest_size(
     return high
 
 
-def _shares(
-    kind: PartError, prior: Floats, records: int, proportions: ArrayLike | None
-) -> dict[str, Any]:
-    """The proportions at which the error is to be had."""
-    all_shares = proportions_of_interest(prior, records, proportions)
-    if kind == "hellinger" or "stated" in all_shares:  # which are those that count then
-        return all_shares
-    return {"balanced": all_shares["balanced"]}
-
-
 def _automatic_error(
-    kind: PartError,
     size: int | None,
     prior: Floats,
     epsilon: float,
@@ -215,7 +186,7 @@ def _automatic_error(
         size,
         prior,
     )
-    return mean_error_of(kind, chosen, shares, records)
+    return score_of(chosen, shares, records)
 
 
 def _as_error(error: float) -> float:

@@ -29,23 +29,6 @@ def test_the_smallest_epsilon_and_size_reach_the_error_and_little_less_does_not(
     assert smallest_epsilon(error, size=None, guess_size=500, prior=prior) > 0
 
 
-def test_the_smallest_epsilon_and_size_reach_a_width_at_balanced_proportions() -> None:
-    prior, width = (2.0, 30.0), 0.13
-
-    def planned(size: int, epsilon: float) -> float:
-        noise = [LaplaceParameters(1.0)]
-        row = plan(size=size, prior=prior, epsilon=epsilon, mechanisms=noise).rows[0]
-        return row.errors["balanced"].interval_width
-
-    epsilon = smallest_epsilon(width, size=300, prior=prior, kind="interval_width")
-    assert planned(300, epsilon) <= width < planned(300, 0.99 * epsilon)
-    size = smallest_size(width, epsilon=epsilon, prior=prior, kind="interval_width")
-    assert planned(size, epsilon) <= width < planned(size - 3, epsilon)
-    share = [0.9, 0.1]
-    setting: dict[str, Any] = {"size": 300, "prior": prior, "kind": "interval_width"}
-    assert smallest_epsilon(width, **setting, proportions=share) < epsilon
-
-
 def test_errors_that_are_not_reached() -> None:
     with pytest.raises(ValueError, match=r"error=1.0: must be below 1"):
         smallest_epsilon(1, size=9, prior=[1.0, 1.0])

@@ -113,7 +113,7 @@ def show(
     whole, percent = report.results, percent and report.specification.percent
     with waiting("Computing the posterior"), kept_beside(file):
         if plot is not None:
-            _draw(whole, level, plot, percent=percent)
+            _draw(whole, level, plot)
         if output == PRINTED:
             echo(whole.to_frame(level).write_json())
             return
@@ -154,17 +154,15 @@ def _csv(table: "pl.DataFrame") -> bytes:
 _FILES = {".csv": _csv, ".xlsx": _workbook}
 
 
-def _draw(results: Any, level: float, path: Path, *, percent: bool) -> None:
+def _draw(results: Any, level: float, path: Path) -> None:
     """Draw the picture into the file."""
-    from opendp_bayes.display.pictures import shares_drawn
-
     try:
         import matplotlib
         from matplotlib import pyplot
     except ImportError:
         fail("--plot needs matplotlib: pip install 'opendp-bayes[plot]'.")
     matplotlib.use("agg")  # no window
-    with shares_drawn(percent=percent), written(f"--plot {path}"):
+    with written(f"--plot {path}"):
         results.plot(level=level)
         pyplot.savefig(path, dpi=200)
     pyplot.close()

@@ -160,24 +160,18 @@ def test_a_picture_is_drawn(saved, tmp_path, name, extension, magic):
 
 
 @pytest.mark.parametrize("name", ["one", "groups", "table"])
-def test_a_picture_has_shares_in_per_cent_unless_numbers_are_asked_for(
-    saved: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_picture_has_shares_in_per_cent(saved: Path, tmp_path: Path, name: str) -> None:
     pytest.importorskip("matplotlib")
     if name == "table":
         of = {"mechanism": "laplace_parameters", "scale": 2.0}
         table = ob.noisy_counts([[30, 20], [40, 10]], {"v": ["a", "b"], "w": ["x", "y"]}, **of)
         (saved / "table.json").write_text(table.to_json())
-    texts = []
-    for options in ((), ("--no-percent",)):
-        picture = tmp_path / f"{name}{len(options)}.svg"
-        run("show", saved / f"{name}.json", "--plot", picture, *options)
-        comments = re.findall("<!-- (.*?) -->", picture.read_text())
-        texts.append([text for text in comments if re.fullmatch(r"[\d.]+( %)?", text)])
-    assert all(text.endswith(" %") for text in texts[0])
-    assert len(texts[0]) > 2
-    assert not any("%" in text for text in texts[1])
-    assert len(texts[1]) > 2
+    picture = tmp_path / f"{name}.svg"
+    run("show", saved / f"{name}.json", "--plot", picture)
+    comments = re.findall("<!-- (.*?) -->", picture.read_text())
+    texts = [text for text in comments if re.fullmatch(r"[\d.]+( %)?", text)]
+    assert all(text.endswith(" %") for text in texts)
+    assert len(texts) > 2
 
 
 def test_a_picture_has_its_level(saved: Path, tmp_path: Path) -> None:
