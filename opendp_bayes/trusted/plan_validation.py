@@ -32,9 +32,6 @@ from opendp_bayes.trusted.plan_values import (
 )
 from opendp_bayes.trusted.truncation import Order, RowLimit
 
-#: Levels of objects and lists of a plan that is looked at, which takes some calls for each.
-_MOST_LEVELS = 220
-
 
 def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> Rows:
     """Look at a plan, and say what is known of the rows after it. Raises `ValueError` where
@@ -57,62 +54,26 @@ def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> Ro
         return _rows(written(plan), source, bounded)
     except RefusedError as error:
         raise ValueError(f"query: {error} docs/guarantee.md lists what is accepted.") from None
-
-
-def _schema(source: pl.LazyFrame) -> Any:
-    scanned = written(source).get("DataFrameScan")
-    if scanned is None:
+    except RecursionError:
         raise ValueError(
-            "source: must be a frame in memory, as pl.LazyFrame(schema=...) makes one."
-        )
-    return scanned["schema"]
+            "query: its plan has steps or functions too deep in each other; must have at most some"
+            " 400 steps, and 60 functions in one expression. Compute columns in the frame, before"
+            " the Context is opened."
+        ) from None
 
 
 def written(plan: pl.LazyFrame) -> Any:
-    """The plan as polars writes it; `ValueError` for one that it cannot write, or that is too deep
-    to be looked at.
-    """
-    nodes: Any = None
+    """The plan as polars writes it; `ValueError` for one that it cannot write."""
     try:
         with silenced():  # polars will drop the JSON form; OpenDP pins the version that has it
-            nodes = json.loads(plan.serialize(format="json"), object_hook=_with_closed_frame)
+            return json.loads(plan.serialize(format="json"))
     except RecursionError:
-        pass
+        raise
     except Exception as error:  # noqa: BLE001 - polars promises no kind
         raise ValueError(
             "query: polars cannot write its plan down, so nobody can see which rows it looks at;"
             f" leave out Python functions and objects. ({type(error).__name__})"
         ) from None
-    if nodes is None or _is_deep(nodes):
-        raise ValueError(
-            "query: its plan has steps or functions too deep in each other; must have at most"
-            f" {_MOST_LEVELS} levels, which are some 100 steps, or 70 functions in one expression."
-            " Compute columns in the frame, before the Context is opened."
-        )
-    return nodes
-
-
-def _with_closed_frame(node: dict[str, Any]) -> dict[str, Any]:
-    """Part of a plan, in which the bytes of a frame are a tuple: polars writes millions of them for
-    an Enum of many labels, and nobody need look for steps there.
-    """
-    scan = node.get("DataFrameScan")
-    if isinstance(scan, dict) and isinstance(scan.get("df"), list):
-        scan["df"] = tuple(scan["df"])
-    return node
-
-
-def _is_deep(node: Any) -> bool:
-    """True if more than `_MOST_LEVELS` objects or lists are in each other."""
-    level = [node]
-    for _ in range(_MOST_LEVELS):
-        level = [
-            child
-            for parent in level
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-            if isinstance(child, (dict, list))
-        ]
-    return bool(level)
 
 
 def _rows(node: Any, source: pl.LazyFrame, bounded: frozenset[str]) -> Rows:
@@ -121,7 +82,7 @@ def _rows(node: Any, source: pl.LazyFrame, bounded: frozenset[str]) -> Rows:
     if step == "IR":
         return _rows(fields(body, "dsl version")[0], source, bounded)
     if step == "DataFrameScan":
-        if fields(body, "df schema")[1] != _schema(source):
+        if fields(body, "df schema")[1] != written(source).get(step, {}).get("schema"):
             raise RefusedError("a frame with other columns or types than the Context's", "source")
         return Rows(source, bounded)
     if step not in STEPS:
