@@ -225,5 +225,5 @@ def counts_of_frame(query: LazyFrameQuery, question: Question) -> CountsOfFrame:
     variables = (*question.variables, *question.groups)
     listed_by_type = [variable.column for variable in variables if variable.categories is None]
     gate = stable_plan_of(query, [*question.columns, *question.by], listed_by_type)
-    cells = cells_in_frame(*gate.output_space, question)
+    cells = cells_in_frame(*gate.stable.output_space, question)
     return CountsOfFrame(gate, cells, gate.counts(cells, _MADE_BY))

@@ -19,9 +19,6 @@ from opendp.mod import GLOBAL_FEATURES, Domain, Measure
 
 __all__ = ["GLOBAL_FEATURES"]
 
-#: Text in errors of OpenDP where a queryable is answering already, where its number of queries is
-#: used up, and where a share of its budget is too small.
-BUSY, USED_UP, TOO_SMALL = "one query at a time", "out of queries", "insufficient budget"
 #: The message of a callback of ours, in the account that OpenDP gives of it.
 RAISED_BY_CALLBACK = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
 

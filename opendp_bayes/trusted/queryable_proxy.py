@@ -7,11 +7,10 @@ handed out without, so that no public name leads from a Context to its data, or 
 """
 
 import os
-import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from threading import Lock, RLock
+from threading import RLock
 from typing import Any, TypeVar
 
 import polars as pl
@@ -19,7 +18,7 @@ from opendp.combinators import make_adaptive_composition
 from opendp.context import Context, Query
 from opendp.extras.polars import OnceFrame
 from opendp.measurements import make_user_measurement
-from opendp.mod import Measurement, OdometerQueryable, OpenDPException, Queryable
+from opendp.mod import Measurement, OdometerQueryable, Queryable
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.trusted.account import Loss
@@ -34,23 +33,12 @@ from opendp_bayes.trusted.budget import (
 )
 from opendp_bayes.trusted.interrupts import deferred_interrupts, deliver_interrupt
 from opendp_bayes.trusted.ledger import Intent, Ledger
-from opendp_bayes.trusted.opendp_internals import (
-    BUSY,
-    RAISED_BY_CALLBACK,
-    TOO_SMALL,
-    USED_UP,
-    forget_origin,
-    parts_of,
-)
+from opendp_bayes.trusted.opendp_internals import RAISED_BY_CALLBACK, forget_origin, parts_of
 
-_LOCKS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
-_LOCKING = Lock()
-
-
-def lock_of(queryable: Any) -> Any:
-    """The lock of everything that asks a queryable, whichever Contexts have it."""
-    with _LOCKING:
-        return _LOCKS.setdefault(queryable, RLock())
+#: Of Contexts that OpenDP made one is asked at a time. Ours have a lock each.
+_LOCK = RLock()
+#: What is drawn anew by every collect, or freed by OpenDP when it leaves the collection it is in.
+_FLEETING = (pl.LazyFrame, OnceFrame, Queryable, OdometerQueryable)
 
 
 def handed_out_queryable(context: Context, ledger: Ledger | None, alive: Any = None) -> Any:
@@ -91,22 +79,18 @@ def handed_out(answer: Any, alive: Any, lock: Any) -> Any:
     return answer
 
 
-def _check_answer(answer: Any) -> None:
-    if isinstance(answer, pl.LazyFrame):
+def _check_answer(answer: Any, refused: Any = pl.LazyFrame) -> None:
+    if isinstance(answer, refused):
         raise ValueError(
-            "query: its answer is a LazyFrame, of which every collect is another draw, so it is"
-            " debited and not handed out. Let the measurement end in OpenDP's OnceFrame or in what"
-            " its collect() gives."
+            f"query: its answer is a {type(answer).__name__}, or has one within,"
+            " which draws anew in every collect, or which OpenDP has freed by now, so it is debited"
+            " and not handed out. Let the measurement end in OpenDP's OnceFrame or in what its"
+            " collect() gives, and ask for each on its own, or for a Context within, by"
+            " `query.compositor(...)`."
         )
     items: Any = answer.values() if type(answer) is dict else answer
     for item in items if type(answer) in (list, tuple, dict) else ():
-        if isinstance(item, (OnceFrame, Queryable, OdometerQueryable)):
-            raise ValueError(
-                f"query: its answer has a {type(item).__name__} within, which OpenDP has freed by"
-                " now, so it is debited and not handed out. Ask for each on its own, or for a"
-                " Context within, by `query.compositor(...)`."
-            )
-        _check_answer(item)
+        _check_answer(item, _FLEETING)
 
 
 class AnsweredFrame(OnceFrame):
@@ -142,31 +126,29 @@ class AnsweredFrame(OnceFrame):
 
 
 class _Asked:
-    """A queryable of the class that OpenDP looks for, which holds a function that answers."""
+    """A queryable of the class that OpenDP looks for, which holds functions alone."""
 
-    _answer: Callable[[Any], Any]
-
-    def __call__(self, query: Any) -> Any:
-        return self._answer(query)
-
-
-class _AskedQueryable(_Asked, Queryable):
-    def __init__(self, queryable: Queryable, answer: Callable[[Any], Any]) -> None:
-        self.query_type, self._answer = queryable.query_type, answer
-
-
-class _AskedOdometer(_Asked, OdometerQueryable):
-    def __init__(self, queryable: Any, answer: Callable[[Any], Any]) -> None:
-        self._answer = answer
+    def __init__(self, queryable: Any, answer: Callable[[Any], Any], lock: Any) -> None:
+        self.query_type = getattr(queryable, "query_type", None)
+        self.lock, self._answer = lock, answer
         self._loss: Any = lambda d_in: queryable.privacy_loss(d_in)  # a bound method tells it
 
-    def invoke(self, query: Any) -> Any:
+    def __call__(self, query: Any) -> Any:
         return self._answer(query)
 
     def privacy_loss(self, d_in: Any) -> Any:
         return self._loss(d_in)
 
+    invoke = __call__
     __repr__ = object.__repr__  # that of OpenDP reads what is not here
+
+
+class _AskedQueryable(_Asked, Queryable):
+    """A compositor."""
+
+
+class _AskedOdometer(_Asked, OdometerQueryable):
+    """A filter."""
 
 
 def _asked(
@@ -203,9 +185,7 @@ def _asked(
                 raise
 
     is_odometer = isinstance(queryable, OdometerQueryable)
-    proxy: Any = (_AskedOdometer if is_odometer else _AskedQueryable)(queryable, answer)
-    _LOCKS[proxy] = lock
-    return proxy
+    return (_AskedOdometer if is_odometer else _AskedQueryable)(queryable, answer, lock)
 
 
 #: A filter of OpenDP's in this measure fails at every queryable that it gives.
@@ -288,37 +268,19 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
     Raises
     ------
     ValueError
-        Where it does not.
+        Where it does not; `OpenDPException` where the Context has no query left, or the share that
+        is next is smaller.
     ReleaseError
         If reading the data fails, which is debited, with a message that does not depend on them.
     """
     deliver_interrupt()  # while nothing is debited
-    try:
-        with lock_of(context.queryable):
-            check_remaining(context, measurement.map(d_in))
-            if isinstance(context.queryable, _Asked):
-                return context(measurement)
-            return debited(context, measurement, d_in)()
-    except OpenDPException as error:
-        for text, problem in _REFUSALS.items():
-            if text in str(error):
-                loss, share = measurement.map(d_in), context.d_mids[0] if context.d_mids else 0
-                raise ValueError(problem.format(loss=loss, share=share)) from None
-        raise
+    with getattr(context.queryable, "lock", _LOCK):
+        check_remaining(context, measurement.map(d_in))
+        if isinstance(context.queryable, _Asked):
+            return context(measurement)
+        return debited(context, measurement, d_in)()
 
 
-#: By the text of OpenDP's error, what is said of it.
-_REFUSALS = {
-    BUSY: "query: the Context is answering another query of OpenDP's or of a Context within it, in"
-    " another thread, and takes one at a time; nothing was released or spent. Ask again afterwards,"
-    " or make these releases in one thread.",
-    USED_UP: "query: the Context has answered as many queries as its budget was divided for, so"
-    " nothing was released or spent. Keep the releases that were made, or divide the budget by more"
-    " queries, as in split_evenly_over=2.",
-    TOO_SMALL: "query: its privacy loss {loss} exceeds the share of the budget that is next,"
-    " {share}: it was asked with an earlier share, which another release took. Nothing was released"
-    " or spent; ask again, with a new `context.query()`.",
-}
 S = TypeVar("S")
 
 

@@ -58,22 +58,6 @@ class StablePlan:
     limits: Truncation
     computed: frozenset[str]
 
-    @property
-    def output_space(self) -> tuple[Domain, Metric]:
-        """The space of the frame that the plan makes."""
-        return self.stable.output_space
-
-    @property
-    def person(self) -> str | None:
-        """The column of identifiers, where the privacy unit has one that the plan leaves as it is;
-        otherwise None.
-        """
-        identifier = identifier_of(self.stable.input_metric)
-        if identifier is None or not identifier.meta.is_column():
-            return None
-        column = str(identifier.meta.output_name())
-        return column if column in self.plan.collect_schema() and self.is_kept(column) else None
-
     def counts(self, cells: Cells, made_by: str) -> Transformation:
         """Chain the plan and the counts of cells; messages name the constructor `made_by`."""
         together, (counts,) = self.counts_of_several([cells], made_by)
@@ -87,13 +71,13 @@ class StablePlan:
         """
         columns = {axis.column for cells in several for axis in cells.axes}
         together, single = make_counts_of_cells(
-            *self.output_space, several, self.limits, made_by, frozenset(columns - self.computed)
+            *self.stable.output_space,
+            several,
+            self.limits,
+            made_by,
+            frozenset(columns - self.computed),
         )
         return self.stable >> together, single
-
-    def is_kept(self, column: str) -> bool:
-        """True if a column is what it was where the plan limited its groups, or before it."""
-        return column not in self.computed
 
 
 def stable_plan_of(

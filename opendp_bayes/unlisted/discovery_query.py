@@ -29,7 +29,7 @@ from opendp_bayes.unlisted.discovered_data import DiscoveredData
 from opendp_bayes.unlisted.laws_for_budgets import fitted_discovery, loss_of_discovery
 from opendp_bayes.unlisted.thresholds import LAWS, Discovery
 from opendp_bayes.unlisted.trusted.discovery import is_concentrated, make_discovery
-from opendp_bayes.unlisted.trusted.keys import KeysSpace, counts_in_plan
+from opendp_bayes.unlisted.trusted.keys import KeysSpace, counts_in_plan, person_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,8 @@ def discover(
     in_frame = None
     if isinstance(query, LazyFrameQuery):
         gate = stable_plan_of(query, [column])
-        keys = keys_of(column, KindsOfFrame(gate.output_space[0]), always, nulls, gate.person)
+        kinds = KindsOfFrame(gate.stable.output_domain)
+        keys = keys_of(column, kinds, always, nulls, person_of(gate))
         in_frame = counts_in_plan(gate, keys, "discover"), gate
     values: Any = query
     counts, unit = counts_and_unit(

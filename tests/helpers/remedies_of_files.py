@@ -233,6 +233,5 @@ NOT_DONE = {
     "but nothing could be made of it": "queries/test_posterior_query.py: a fault of this package",
     "stopped; nothing was released": f"{_COMMAND}/test_output.py: of Ctrl-C",
     "the release was made and has used its budget": f"{_COMMAND}/test_output.py: of a full disk",
-    "the Context is answering another query": "trusted/test_threads.py: of two threads",
     "pooled: the draws of kappa and m are worth": "inference/test_pooled_groups.py: of minutes",
 }

@@ -300,7 +300,7 @@ FREED: dict[str, Callable[[Any], Measurement]] = {
 def test_what_opendp_has_freed_is_not_handed_out(of, ledger):
     """Collecting it reads memory that is somebody else's by then, or ends the interpreter."""
     context = opened(ledger)
-    with pytest.raises(ValueError, match=r"a \w+ within, .*OpenDP has freed"):
+    with pytest.raises(ValueError, match=r"has one within, .*OpenDP has freed"):
         context(of(context))
     assert ledger.spent.epsilon == pytest.approx(context.current_privacy_loss())
     assert counting(context).release().collect().shape == (1, 1)
@@ -318,7 +318,7 @@ def test_a_thousand_draws_for_one_debit():
 def test_a_lazyframe_is_no_answer(split, ledger):
     context = opened(ledger, **split)
     lazily = counting(context).resolve() >> (lambda frame: [frame.lazy()])
-    with pytest.raises(ValueError, match=r"answer is a LazyFrame.* not handed"):
+    with pytest.raises(ValueError, match=r"answer is a LazyFrame, .* not handed"):
         context(lazily)
     loss = context.current_privacy_loss()
     assert ledger.spent.epsilon == pytest.approx(sum(loss) if isinstance(loss, list) else loss)

@@ -357,7 +357,7 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
         lambda _: str(without_posterior()),
         lambda _: (without_posterior().counts, without_posterior().plug_in.mean),
     ),
-    "its answer is a LazyFrame": (
+    "which draws anew in every collect": (
         lambda _: after(lambda frame: frame.lazy()),
         lambda _: after(lambda frame: frame.collect()),
     ),

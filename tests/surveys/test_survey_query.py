@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import opendp.prelude as dp
 import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -351,7 +352,7 @@ def test_a_second_release_is_refused_with_what_to_do():
     of = context(split_evenly_over=1)
     query = ob.survey(of.query(), questions())
     query.release()
-    with pytest.raises(ValueError, match="answered as many queries"):
+    with pytest.raises(dp.OpenDPException, match="out of queries"):
         query.release()
 
 

@@ -264,7 +264,7 @@ def test_a_query_whose_share_another_release_took_says_so_and_spends_nothing():
     context = opened(split_by_weights=[9, 1, 4])
     first, second = (ob.posterior(context.query(), **TEXT) for _ in range(2))
     first.release()
-    with pytest.raises(ValueError, match=r"loss 0\.6\d+ exceeds .* next, 0\.07\d+: .* ask again"):
+    with pytest.raises(dp.OpenDPException, match=r"insufficient budget .*: 0\.6\d+ > 0\.07\d+"):
         second.release()
     assert len(context.current_privacy_loss()) == 1
     assert ob.posterior(context.query(), **TEXT).release().epsilon < 0.11

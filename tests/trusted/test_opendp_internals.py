@@ -151,34 +151,6 @@ def error_of(ask: Callable[[], Any]) -> str:
     return str(caught.value)
 
 
-def measured(query: Any, scale: float) -> Any:
-    return query.select(dp.len(scale=scale, signed=True)).resolve()
-
-
-def test_an_error_says_that_the_queries_are_used_up_or_a_share_too_small() -> None:
-    context = context_of(split_evenly_over=1)
-    measurement = measured(context.query(), 4.0)
-    context.queryable(measurement)
-    assert internals.USED_UP in error_of(lambda: context.queryable(measurement))
-    measurement = measured(context_of(split_evenly_over=2).query(), 4.0)
-    shares = context_of(split_by_weights=[1, 9])
-    assert internals.TOO_SMALL in error_of(lambda: shares.queryable(measurement))
-
-
-def test_an_error_says_that_a_queryable_is_answering() -> None:
-    context = context_of(split_evenly_over=1)
-    inner = internals.belongs_to(context.query()).compositor(split_evenly_over=2).release()
-
-    def asks_again(arg: Any) -> Any:
-        return inner.queryable(measurement)
-
-    space = inner.query()
-    measurement = measured(space, 8.0)
-    chain, measure = internals.parts_of(internals.belongs_to(space)).chain, dp.max_divergence()
-    again = dp.m.make_user_measurement(*chain, measure, asks_again, lambda d_in: 0.25)
-    assert internals.BUSY in error_of(lambda: inner.queryable(again))
-
-
 def test_an_error_has_what_a_callback_raised() -> None:
     def fails(arg: Any) -> Any:
         raise RuntimeError("of our own")

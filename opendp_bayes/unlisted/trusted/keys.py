@@ -301,11 +301,23 @@ def counts_in_plan(gate: StablePlan, keys: Keys, made_by: str) -> Transformation
     """Chain a plan and the counts of all values of a column, of people where the privacy unit is a
     number of them.
     """
-    count, is_kept = counted_in_frames(keys, gate.limits), gate.is_kept(keys.column)
+    count, is_kept = counted_in_frames(keys, gate.limits), keys.column not in gate.computed
     counts = make_counts_of_keys(
-        *gate.output_space, keys, count, made_by, is_kept=is_kept, plan=gate.stable
+        *gate.stable.output_space, keys, count, made_by, is_kept=is_kept, plan=gate.stable
     )
     return counts if keys.person is not None else gate.stable >> counts
+
+
+def person_of(gate: StablePlan) -> str | None:
+    """The column of identifiers, where the privacy unit has one that the plan leaves as it is;
+    otherwise None.
+    """
+    identifier = identifier_of(gate.stable.input_metric)
+    if identifier is None or not identifier.meta.is_column():
+        return None
+    column = str(identifier.meta.output_name())
+    is_kept = column in gate.plan.collect_schema() and column not in gate.computed
+    return column if is_kept else None
 
 
 def people_of_unit(metric: Metric, d_in: Any) -> int:

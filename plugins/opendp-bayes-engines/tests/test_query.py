@@ -48,7 +48,7 @@ def test_a_release_through_each_engine_debits_equally(in_an_engine: Any) -> None
         assert 0.999 < released.epsilon <= 1.0
     with pytest.raises(ValueError, match="has been exhausted"):
         of.query()
-    with pytest.raises(ValueError, match="has answered as many queries"):
+    with pytest.raises(dp.OpenDPException, match="out of queries"):
         ob.posterior(query, "vote", **VOTES).release()
 
 
