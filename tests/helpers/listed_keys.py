@@ -1,8 +1,8 @@
 """Keys that nobody listed, by their definition: every outcome of a few keys is listed, with its
 probability before and after one person's records move.
 
-Nothing here is the package's: laws are recursions and sums, in floating point, and products are
-taken outcome by outcome.
+Nothing here is the package's but the laws that `both` is asked for: the others are recursions and
+sums, in floating point, and products are taken outcome by outcome.
 """
 
 import math
@@ -14,6 +14,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from opendp_bayes.unlisted.thresholds import (
+    GaussianThreshold,
+    LaplaceThreshold,
+    OptimalThreshold,
+    Threshold,
+)
 
 Floats = NDArray[np.float64]
 #: The count of one key before and after.
@@ -71,6 +78,17 @@ def laplace(scale: float, threshold: int) -> Noise:
 def gaussian(scale: float, threshold: int) -> Noise:
     reach = math.ceil(8.5 * scale) + 1
     return symmetric(lambda z: math.exp(-(z**2) / 2 / scale**2), reach, threshold)
+
+
+def both(law: tuple[Any, ...]) -> tuple[Threshold, Noise]:
+    """A law of the package, by its name and parameters, and the same by its definition."""
+    name, *parameters = law
+    if name == "optimal":
+        made = OptimalThreshold(*parameters)
+        return made, optimal(*parameters, made.threshold)
+    if name == "laplace":
+        return LaplaceThreshold(*parameters), laplace(*parameters)
+    return GaussianThreshold(*parameters), gaussian(*parameters)
 
 
 def of_one_key(noise: Noise, count: int, top: int, shows_all_at: int | None = None) -> Floats:

@@ -6,7 +6,6 @@ import signal
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
-from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -18,17 +17,10 @@ import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
-from opendp_bayes.trusted.plan_validation import check_plan
 from opendp_bayes.trusted.truncation import Truncation
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.laws_for_budgets import loss_of_discovery
-from opendp_bayes.unlisted.threshold_losses import gaussian_delta
-from opendp_bayes.unlisted.thresholds import (
-    Discovery,
-    GaussianThreshold,
-    LaplaceThreshold,
-    OptimalThreshold,
-)
+from opendp_bayes.unlisted.thresholds import Discovery, LaplaceThreshold, OptimalThreshold
 from opendp_bayes.unlisted.trusted import discovery as module, keys as counting
 from opendp_bayes.unlisted.trusted.keys import CountedKeys, Keys, counted_in_frames
 
@@ -203,23 +195,6 @@ def test_a_law_that_falls_too_fast_for_the_rest_breaks_it(monkeypatch: pytest.Mo
     assert worst > 0.11
 
 
-def test_a_listed_value_is_no_part_of_the_rest() -> None:
-    """Its count is shown with noise already; in the rest it would be told twice."""
-    frame = pl.LazyFrame({"key": ["x"] * 10_000 + ["a"] * 2})
-    release = discovered(context_of(frame).query(), always=["x"], rest=0.2).release()
-    assert abs(release.noisy_rest) < 1000
-
-
-def test_values_of_equal_counts_have_noise_of_their_own() -> None:
-    rows = [f"{key}" for key in range(300) for _ in range(60)]
-    release = discovered(context_of(pl.LazyFrame({"key": rows})).query()).release()
-    assert len(set(release.noisy_counts)) > 3
-    listed = [f"{key}" for key in range(300)]
-    frame = pl.LazyFrame({"key": rows})
-    release = discovered(context_of(frame).query(), always=listed).release()
-    assert len(set(release.noisy_counts)) > 3
-
-
 # --- whose records are counted, and how often
 @pytest.mark.parametrize("parts", [False, True])
 def test_a_frame_that_draws_its_values_counts_every_record_once(monkeypatch, parts):
@@ -229,39 +204,6 @@ def test_a_frame_that_draws_its_values_counts_every_record_once(monkeypatch, par
     for _ in range(5):
         counts = counted_in_frames(Keys("key", "integer"), Truncation())(frame)
         assert sum(batch["number"].sum() for batch in counts.batches()) == 40
-
-
-def test_parts_count_what_is_counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = pl.LazyFrame({"key": [f"{key}" for key in range(100) for _ in range(key % 7 + 1)]})
-    whole = dict(next(counted_in_frames(Keys("key", "text"), Truncation())(frame).batches()).rows())
-    monkeypatch.setattr(counting, "MOST_AT_ONCE", 10)
-    parts = list(counted_in_frames(Keys("key", "text"), Truncation())(frame).batches())
-    rows = [row for batch in parts for row in batch.rows()]
-    assert len(parts) > 1
-    assert len(rows) == 100
-    assert dict(rows) == whole
-
-
-def test_an_identifier_that_a_group_is_called_by_is_not_kept() -> None:
-    source = pl.LazyFrame({"id": [1], "x": [1], "key": [1]})
-    kept = source.filter(pl.col("x") > 0).with_columns(y=pl.col("id"))
-    assert check_plan(kept, source).computed == {"y"}
-    for plan in (
-        source.with_columns(id=pl.col("x")).select("id", "key"),
-        source.select(pl.col("x").alias("id"), "key"),
-    ):
-        assert "id" in check_plan(plan, source).computed
-
-
-def test_people_move_a_value_by_no_more_than_their_number() -> None:
-    frame = pl.LazyFrame({"id": [1, 2], "key": ["a", "b"]})
-    seen = []
-    units: list[Any] = [{"contributions": 1}, {"contributions": 2}, {"changes": 1}]
-    for unit in units:
-        context = context_of(frame, privacy_unit=dp.unit_of(identifier=IDENTIFIER, **unit))
-        asked = discovered(context.query().truncate_per_group(3))._bound
-        seen.append(asked.distance)
-    assert seen == [Distance(3, 3, 1), Distance(6, 12, 2), Distance(6, 12, 2)]
 
 
 @pytest.mark.parametrize(
@@ -278,65 +220,4 @@ def test_a_changed_record_leaves_one_value_and_comes_to_another(metric: Any, rec
         assert chain.map(d_in) == (loss.epsilon, loss.delta)
 
 
-def test_no_seed_of_the_session_decides_whose_rows_are_kept(monkeypatch):
-    """Each of 200 people has 20 values and keeps one: which ones these are differs each time."""
-    rows = [(person, f"{value}") for person in range(200) for value in range(20)]
-    frame = pl.LazyFrame(rows, schema=["id", "key"], orient="row")
-    unit = dp.unit_of(contributions=1, identifier=IDENTIFIER)
-    inner: Any = module._shown
-    seen: list[Any] = []
-
-    def spying(keys: Any, *others: Any) -> Any:
-        batches = [batch.sort("key") for batch in keys.batches()]
-        seen.append(tuple(row for batch in batches for row in batch.rows()))
-        return inner(CountedKeys(lambda: iter(batches)), *others)
-
-    monkeypatch.setattr(module, "_shown", spying)
-    for _ in range(3):
-        pl.set_random_seed(1)
-        context = context_of(frame, privacy_unit=unit)
-        discovered(context.query().truncate_per_group(1)).release()
-    assert len(set(seen)) == 3
-
-
 # --- losses
-@pytest.mark.parametrize("law", [OptimalThreshold(0.5, 1e-3), LaplaceThreshold(2.0, 12)])
-def test_a_value_that_is_new_with_several_records_is_within_delta(law: Any) -> None:
-    """Of records in any values, all may be in one, which is shown far more often than as many."""
-    for records in (1, 2, 3, 4):
-        loss = loss_of_discovery(Discovery(law), records, concentrated=False)
-        people = loss_of_discovery(Discovery(law), Distance.limited(records, 1), concentrated=False)
-        assert float(law.shown(records)) <= loss.delta * (1 + 1e-12)
-        assert 1 - (1 - float(law.shown(1))) ** records <= people.delta * (1 + 1e-9)
-    assert float(law.shown(4)) > people.delta, "as many people's values are another relation"
-
-
-def test_gaussian_losses_of_records_count_the_likeliest_new_values() -> None:
-    law = GaussianThreshold(2.0, 9)
-    for records in (1, 2, 3, 4):
-        loss = loss_of_discovery(Discovery(law), records, concentrated=True)
-        assert float(law.shown(records)) <= loss.delta * (1 + 1e-9)
-        assert 1 - (1 - float(law.shown(1))) ** records <= loss.delta * (1 + 1e-9)
-        assert loss.rho >= records**2 / (2 * law.scale**2)
-
-
-@pytest.mark.parametrize("records", [1, 2, 4])
-def test_no_epsilon_hides_that_a_new_value_is_shown(records: int) -> None:
-    law = GaussianThreshold(2.0, 9)
-    assert gaussian_delta(law, 60.0, Distance.of(records)) >= float(law.shown(records)) * (1 - 1e-9)
-
-
-@pytest.mark.parametrize(("growth", "decay"), [(1.3, 0.13), (2.0, 0.2), (2.0, 0.4)])
-def test_rounded_weights_that_fall_more_slowly_are_within_delta(growth, decay):
-    """Weights that were rounded and not checked at the decay exceed δ here, by some 1e-39."""
-    law = OptimalThreshold(growth, 0.01, decay)
-    with localcontext() as context:
-        context.prec = 120
-        rise, fall = Decimal(growth).exp(), Decimal(decay).exp()
-        hidden, seen, most = Decimal(2) ** 128, Decimal(0), Decimal(0)
-        for weight, after in itertools.pairwise([0, *law.weights, 0]):
-            later = hidden - after
-            seen += max(Decimal(0), weight - rise * after)
-            most = max(most, seen + max(Decimal(0), hidden - fall * later))
-            hidden = later
-        assert most <= Decimal.from_float(law.delta) * 2**128

@@ -127,12 +127,6 @@ def test_every_budget_is_divided_by_itself():
         assert sum(whole.remaining_privacy_loss()) <= epsilon
 
 
-def test_weights_are_followed():
-    whole = context(split_by_weights=[1, 3])
-    first, second = (ask(whole.query()).release() for _ in range(2))
-    assert (first.epsilon, second.epsilon) == pytest.approx((0.25, 0.75))
-
-
 @pytest.mark.parametrize(
     ("unit", "loss"),
     [
@@ -588,11 +582,6 @@ def test_only_queries_on_frames_are_taken():
     ):
         with pytest.raises(TypeError, match=f"query: must be a query on a polars frame, .* {name}"):
             ob.posterior(query, "x")
-
-
-def test_data_of_one_s_own_cannot_be_passed_to_release():
-    with pytest.raises(ValueError, match=r"release: .*belong to a Context"):
-        ask(context(split_evenly_over=1).query()).release(DATA)
 
 
 def test_a_release_can_be_processed_further_inside_the_context():

@@ -1,6 +1,5 @@
 """Records that are left out: counts, stability over neighbours, and where that is refused."""
 
-from functools import cache
 from itertools import product
 
 import numpy as np
@@ -18,38 +17,12 @@ from tests.helpers.kinds import kinds_in
 
 SCHEMA = {"vote": pl.String, "town": pl.Boolean}
 VOTES = ("a", "b", "zz", None)
-GROUPS = {"vote": ["a", "b"], "town": [True]}
-QUESTIONS = {
-    "one column": Question.of("vote", categories=["a", "b"], nulls=ob.DROP, unknown=ob.DROP),
-    "nulls": Question.of("vote", categories=["a", "b"], nulls=ob.DROP, unknown="b"),
-    "others": Question.of("vote", categories=["a", "b"], nulls="none", unknown=ob.DROP),
-    "table": Question.of(
-        ["vote", "town"], categories={"vote": ["a", "b"]}, nulls=ob.DROP, unknown=ob.DROP
-    ),
-    "groups": Question.of("vote", categories=GROUPS, nulls=ob.DROP, unknown=ob.DROP, by="town"),
-}
 
 
 def counts(question: Question, rows: list[tuple[object, object]]) -> np.ndarray:
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row").lazy()
     cells = cells_of(question, kinds_in(frame), None)
     return counted([cells], frame, frame.collect_schema(), Truncation())[0]
-
-
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_a_record_more_moves_one_count_by_one_or_none(name: str) -> None:
-    """Brute force over the frames of at most two records and their neighbours."""
-    records = list(product(VOTES, (True, False, None)))
-    moved = set()
-
-    @cache
-    def of(rows: tuple[tuple[object, object], ...]) -> np.ndarray:
-        return counts(QUESTIONS[name], list(rows))
-
-    for rows in ((), *product(records), *product(records, records)):
-        for record in records if len(rows) < 2 else records[:1]:
-            moved.add(int(np.abs(of((*rows, record)) - of(rows)).sum()))
-    assert moved == {0, 1}
 
 
 def context(**unit: int) -> dp.Context:

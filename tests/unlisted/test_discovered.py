@@ -185,15 +185,6 @@ def test_table_picture_and_sheet_say_the_same() -> None:
     assert one.threshold == 19
 
 
-def test_what_a_terminal_would_take_for_commands_is_not_in_a_table() -> None:
-    one = release(categories=("none", "A\x1b[31m", "B\u202e", "York"))
-    shown = str(one)
-    assert "\x1b" not in shown
-    assert "\u202e" not in shown
-    assert r"'A\x1b[31m'" in shown
-    assert r"'B\u202e'" in shown
-
-
 def test_releases_of_discovered_categories_are_not_combined() -> None:
     said = "must be a Release, not DiscoveredRelease"
     releases: list[Any] = [release(), release()]

@@ -111,21 +111,6 @@ def test_a_threshold_that_is_one_less_breaks_the_promise(monkeypatch: pytest.Mon
     assert divergence(p, q, 2.0) > 0.5
 
 
-def test_one_new_value_is_shown_as_often_as_delta_says() -> None:
-    """Of 200 000, binomial with δ; six standard deviations, a false alarm in 5e8 runs."""
-    number, law = 200_000, OptimalThreshold(1.0, 0.01)
-    frame = pl.DataFrame({"key": np.arange(number)})
-    labels, drawn, *_ = module._shown(
-        counted(frame, Keys("key", "integer")),
-        KeysSpace("key", "integer", (), False),
-        Discovery(law),
-    )
-    expected = number * 0.01
-    assert abs(len(labels) - expected) < 6 * math.sqrt(expected)
-    assert min(drawn) >= law.threshold
-    assert list(labels) == sorted(labels)
-
-
 @pytest.mark.parametrize(
     "law", [OptimalThreshold(0.5, 1e-4), LaplaceThreshold(2.0, 18), GaussianThreshold(4.0, 16)]
 )
@@ -181,35 +166,6 @@ def test_a_filtered_column_would_hold_it() -> None:
     column = pl.Series([f"a common value of {number}" for number in range(2000)] + [CANARY])
     kept = column.filter(pl.Series([True] * 2000 + [False]))
     assert CANARY.encode() in pickle.dumps(kept)
-
-
-def test_counts_of_all_values_are_not_copied_and_show_nothing() -> None:
-    keys = counted(pl.DataFrame({"key": [CANARY]}), Keys("key", "text"))
-    assert CANARY not in repr(keys)
-    with pytest.raises(TypeError, match="not copied"):
-        pickle.dumps(keys)
-
-
-def test_an_error_while_counting_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(self: Any, number: int) -> Any:
-        raise RuntimeError(CANARY)
-
-    query = asked(pl.LazyFrame({"key": [CANARY] * 5}))
-    query.resolve()
-    monkeypatch.setattr(OptimalThreshold, "draws", failing)
-    with pytest.raises(ob.ReleaseError) as error:
-        query.release()
-    assert CANARY not in str(error.value)
-    assert error.value.__cause__ is None
-
-
-def test_a_seed_that_the_session_has_set_decides_nothing() -> None:
-    found = set()
-    for _ in range(8):
-        pl.set_random_seed(1)
-        np.random.seed(1)
-        found.add(asked(pl.LazyFrame({"key": ROWS})).release().noisy_counts)
-    assert len(found) > 1
 
 
 def test_nothing_shown_is_an_answer() -> None:
@@ -282,46 +238,6 @@ def test_people_are_counted_where_the_records_say_who_they_are() -> None:
     assert release.people
     assert abs(release.noisy_counts[0] - 300) < 150  # noise of 12, and 1500 records
     assert found.summarize()["d_in"].item() == release.guarantee.distance.records == 5
-
-
-def test_records_are_counted_where_the_plan_has_changed_who_they_are_of() -> None:
-    rows = [(person, "a") for person in range(100) for _ in range(5)]
-    query, _ = people(rows, 5)
-    for plan in (query.with_columns(id=pl.lit(0)), query.select("key")):
-        found = ob.discover(plan, "key", nulls=ob.DROP)
-        assert not found._bound.space.people
-    assert abs(found.release().noisy_counts[0] - 500) < 60
-    same = query.filter(pl.col("key") == "a").with_columns(other=pl.col("id"))
-    found = ob.discover(same, "key", nulls=ob.DROP)
-    assert found._bound.space.people
-
-
-@pytest.mark.parametrize(
-    ("unit", "d_in"), [({"contributions": 1}, 1), ({"contributions": 3}, 3), ({"changes": 1}, 2)]
-)
-def test_the_map_is_the_certified_loss(unit: dict[str, int], d_in: int) -> None:
-    frame = pl.LazyFrame({"key": ROWS})
-    context = context_of(frame, privacy_unit=dp.unit_of(**unit))
-    query = ob.discover(context.query(), "key", nulls=ob.DROP)
-    measurement = query.resolve()
-    loss = loss_of_discovery(query._bound.settled(query._d_out), d_in, concentrated=False)
-    assert measurement.map(query._d_in) == (loss.epsilon, loss.delta)
-    assert loss.epsilon <= 1.0
-    assert loss.delta <= 1e-8
-
-
-def test_losses_add_up_in_a_context_and_no_more_is_answered() -> None:
-    context = checked_context(
-        pl.LazyFrame({"key": ROWS}), loss={"epsilon": 1.0, "delta": 2e-8}, parts=None
-    )
-
-    def release() -> Any:
-        query = context.query(epsilon=0.5, delta=1e-8)
-        return ob.discover(query, "key", nulls=ob.DROP).release()
-
-    assert release().epsilon == release().epsilon == 0.5
-    with pytest.raises(ValueError, match="exceeds what is left"):
-        release()
 
 
 def test_under_rho_the_noise_is_gaussian_and_the_loss_is_debited() -> None:

@@ -24,7 +24,7 @@ from opendp_bayes.unlisted.thresholds import (
 )
 from tests.helpers import listed_keys
 from tests.helpers.distances import moved_by
-from tests.helpers.listed_keys import Noise
+from tests.helpers.listed_keys import Noise, both
 from tests.helpers.sweeps import some_of
 
 OPTIMAL = [
@@ -33,19 +33,6 @@ OPTIMAL = [
 ]
 LAPLACE = [("laplace", scale, threshold) for scale, threshold in product((0.4, 0.7), (2, 4, 7))]
 GAUSSIAN = [("gaussian", scale, threshold) for scale, threshold in product((0.6, 0.9), (4, 6))]
-
-
-def both(law: tuple[Any, ...]) -> tuple[Threshold, Noise]:
-    """A law of the package, and the same by its definition."""
-    name, *parameters = law
-    if name == "optimal":
-        growth, delta, decay = parameters
-        made = OptimalThreshold(growth, delta, decay)
-        return made, listed_keys.optimal(growth, delta, decay, made.threshold)
-    scale, threshold = parameters
-    if name == "laplace":
-        return LaplaceThreshold(scale, threshold), listed_keys.laplace(scale, threshold)
-    return GaussianThreshold(scale, threshold), listed_keys.gaussian(scale, threshold)
 
 
 def counts_of_others(noise: Noise, keys: int, moved: int) -> list[int]:

@@ -19,7 +19,7 @@ from opendp_bayes.unlisted.thresholds import (
     Threshold,
 )
 from tests.helpers import listed_keys
-from tests.helpers.listed_keys import Noise
+from tests.helpers.listed_keys import Noise, both
 from tests.helpers.sweeps import some_of
 
 EPSILONS = (0.0, 0.4, 1.0, 2.5)
@@ -33,19 +33,6 @@ SYMMETRIC = [
     (name, scale, threshold)
     for name, scale, threshold in product(("laplace", "gaussian"), (0.4, 0.7, 1.1), (1, 3, 6))
 ]
-
-
-def both(law: tuple[Any, ...]) -> tuple[Threshold, Noise]:
-    """A law of the package, and the same by its definition."""
-    name, *parameters = law
-    if name == "optimal":
-        growth, delta, decay = parameters
-        made = OptimalThreshold(growth, delta, decay)
-        return made, listed_keys.optimal(growth, delta, decay, made.threshold)
-    scale, threshold = parameters
-    if name == "laplace":
-        return LaplaceThreshold(scale, threshold), listed_keys.laplace(scale, threshold)
-    return GaussianThreshold(scale, threshold), listed_keys.gaussian(scale, threshold)
 
 
 def counts_of_others(noise: Noise, keys: int) -> Sequence[int]:

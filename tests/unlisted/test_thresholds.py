@@ -89,7 +89,11 @@ EVERY = product(GROWTHS, DELTAS, (1, 0.8, 0.3))
 SETTINGS = [(growth, delta, growth * part) for growth, delta, part in EVERY]
 
 
-@pytest.mark.parametrize(("growth", "delta", "decay"), some_of(SETTINGS, 12))
+#: Weights that were rounded and not checked at the decay exceed δ here, by some 1e-39.
+ROUNDED = [(1.3, 0.01, 0.13), (2.0, 0.01, 0.2), (2.0, 0.01, 0.4)]
+
+
+@pytest.mark.parametrize(("growth", "delta", "decay"), [*ROUNDED, *some_of(SETTINGS, 12)])
 def test_weights_give_no_more_away_than_delta(growth: float, delta: float, decay: float) -> None:
     """Both sums of the proof, in ball arithmetic over the whole numbers that are sampled."""
     law = OptimalThreshold(growth, delta, decay)
@@ -213,25 +217,6 @@ def test_draws_follow_the_law(law: Threshold) -> None:
     assert not oracles.rejects(Counter(drawn.tolist()), masses)
     wider = Counter(np.rint(drawn * 1.3).astype(int).tolist())
     assert oracles.rejects(wider, masses)
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_keys_of_each_size_are_shown_as_often_as_said(law: Threshold) -> None:
-    """100 000 keys of sizes about the threshold; of each size the number shown is within 5.5 of its
-    standard deviations, which happens by chance to less than 1 in 10^7 of the sizes.
-    """
-    beyond = max(2, round(2 * law.std))
-    sizes = np.arange(max(1, law.threshold - beyond), law.threshold + beyond + 1)
-    keys = np.resize(sizes, 100_000)
-    shown = keys + law.draws(keys.size) >= law.threshold
-    above = keys + law.draws(keys.size) > law.threshold  # a negative control
-    number, chance = np.bincount(keys)[sizes], law.shown(sizes)
-    spread = np.sqrt(number * chance * (1 - chance) + 1)
-    off = [
-        np.abs([one[keys == size].sum() for size in sizes] - number * chance) / spread
-        for one in (shown, above)
-    ]
-    assert off[0].max() < 5.5 < off[1].max()
 
 
 def test_values_are_equal_and_travel() -> None:
