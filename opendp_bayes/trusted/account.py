@@ -5,7 +5,6 @@ the last total counts. Order is that of the entries, whatever their times say.
 """
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,8 +21,6 @@ Kind = Literal["epsilon", "rho"]
 #: What an entry is: a total, or a release that has not ended, was made, failed after data may have
 #: been read, or was refused before.
 State = Literal["total", "open", "spent", "failed", "refused"]
-#: A privacy unit as `unit_in_words` writes it.
-_UNIT = re.compile(r"(contributions|changes): (\d+)(?:, identifier: (.+))?")
 
 
 class LedgerError(ValueError):
@@ -122,7 +119,7 @@ class Account:
     entries: tuple[Entry, ...]
 
     def __str__(self) -> str:
-        unit = "" if self.unit is None else f", for {unit_said(self.unit)}"
+        unit = "" if self.unit is None else f", for {self.unit}"
         left = f"{self.remaining} is left{unit}"
         return f"{self.dataset}: {self.spent} of {self.total} is spent, {left}."
 
@@ -163,8 +160,8 @@ class Account:
         """Raise `LedgerError` where losses are for another privacy unit."""
         if self.unit not in (None, unit):
             raise LedgerError(
-                f"the ledger's losses of {self.dataset!r} are for {unit_said(self.unit)}, and one"
-                f" for {unit_said(unit)} cannot be added to them. Use that privacy unit, with an"
+                f"the ledger's losses of {self.dataset!r} are for the privacy unit {self.unit}, and"
+                f" one for {unit} cannot be added to them. Use that privacy unit, with an"
                 " identifier of the same name in every file, or name another data set with a total"
                 " of its own."
             )
@@ -183,16 +180,10 @@ class Account:
             )
         limits = Fraction(total.value), Fraction(total.delta)
         if any(map(lambda a, b, limit: a + b > limit, self._sums[-1], added, limits)):
-            left = self.remaining
-            advice = f"; ask for at most {left.exactly}"
-            if not left.value:
-                advice = ", and nothing is left: only a larger total allows more"
-            elif loss.delta and not left.delta:
-                advice += ", without a delta: none of that is left"
             raise LedgerError(
                 f"this release, of {loss}, would exceed what the ledger has left for"
-                f" {self.dataset!r} of its total of {total}. Nothing was released or spent"
-                f"{advice}."
+                f" {self.dataset!r} of its total of {total}. Nothing was released or spent; ask for"
+                f" at most {self.remaining.exactly}."
             )
 
     @property
@@ -212,27 +203,6 @@ def _left(total: Loss, spent: tuple[Fraction, Fraction]) -> Loss:
     value, delta = Fraction(total.value) - spent[0], Fraction(total.delta) - spent[1]
     parts = (round_down(max(left, Fraction(0))) + 0.0 for left in (value, delta))  # no -0.0
     return Loss.of(total.kind, *parts)
-
-
-def unit_said(unit: str) -> str:
-    """A privacy unit in plain words, or as the entries have it.
-
-    Examples
-    --------
-    >>> unit_said("contributions: 1")
-    '1 record added or removed'
-    >>> unit_said("changes: 2, identifier: person")
-    'all records of 2 values of person changed'
-    """
-    match = _UNIT.fullmatch(unit)
-    if match is None:
-        return f"the privacy unit {unit}"
-    kind, number, identifier = match.groups()
-    many = "" if number == "1" else "s"
-    whose_records = f"{number} record{many}"
-    if identifier is not None:
-        whose_records = f"all records of {number} value{many} of {identifier}"
-    return f"{whose_records} {'changed' if kind == 'changes' else 'added or removed'}"
 
 
 def as_name(value: object, argument: str) -> str:

@@ -26,6 +26,7 @@ from opendp.mod import (
 
 from opendp_bayes.accounting.calibration import relative_loss
 from opendp_bayes.mathematics.rounding import sum_up
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
@@ -129,6 +130,15 @@ def unit_in_words(metric: Metric, distance: Any) -> str:
     by = identifier_of(metric)
     identifier = "" if by is None else f", identifier: {_expression(by)}"
     return f"{kind_of_unit(metric)}: {', '.join(map(str, bounds))}{identifier}"
+
+
+def as_made(pair: Any, argument: str, example: str, kind: type) -> tuple[Any, Any]:
+    """A unit or a loss as OpenDP makes it, a metric or a measure with a number; `TypeError` for
+    anything else.
+    """
+    if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], kind)):
+        raise TypeError(f"{argument}={told(pair)}: must be what OpenDP makes, as in {example}.")
+    return pair
 
 
 def delta_of(output_measure: Measure, budget: Any) -> float:

@@ -17,7 +17,7 @@ from opendp_bayes.mathematics.validation import as_delta, as_loss, as_positive, 
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted.boundary import Unchanging, require_features
-from opendp_bayes.trusted.budget import identifier_of, kind_of_unit, name_of
+from opendp_bayes.trusted.budget import as_made, identifier_of, kind_of_unit, name_of
 from opendp_bayes.trusted.kinds import column_named, kind_of
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opendp_internals import domain_of_column
@@ -265,7 +265,7 @@ def _check_by_name(key: Any, argument: str) -> None:
 
 def _as_unit(unit: Any) -> tuple[Metric, Any]:
     """The unit, if it is at least one row or identifier."""
-    metric, distance = _as_pair(unit, "privacy_unit", "dp.unit_of(contributions=1)", Metric)
+    metric, distance = as_made(unit, "privacy_unit", "dp.unit_of(contributions=1)", Metric)
     kind = kind_of_unit(metric)
     if kind is None:
         raise ValueError(
@@ -293,7 +293,7 @@ def _as_rows(value: Any, argument: str) -> int:
 
 def _as_loss(stated: Any) -> tuple[Measure, Any]:
     """The loss, if it is one that can be spent."""
-    measure, loss = _as_pair(stated, "privacy_loss", "dp.loss_of(epsilon=1.0)", Measure)
+    measure, loss = as_made(stated, "privacy_loss", "dp.loss_of(epsilon=1.0)", Measure)
     measure_name = name_of(measure)
     if measure_name.startswith("Approximate"):
         return measure, (as_positive(loss[0], MEASURES[measure_name]), as_delta(loss[1]))
@@ -310,10 +310,3 @@ def _check_split(evenly: Any, weights: Any) -> None:
         as_size(evenly, "split_evenly_over", "queries")
     for position, weight in enumerate(() if weights is None else weights):
         as_positive(weight, f"split_by_weights[{position}]")
-
-
-def _as_pair(pair: Any, argument: str, example: str, kind: type) -> tuple[Any, Any]:
-    is_pair = isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], kind)
-    if not is_pair:
-        raise TypeError(f"{argument}={told(pair)}: must be what OpenDP makes, as in {example}.")
-    return pair[0], pair[1]

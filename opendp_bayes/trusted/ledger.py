@@ -6,22 +6,21 @@ So whatever a crash leaves behind counts at least what was handed out, and nothi
 meanwhile.
 """
 
-import errno
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, get_args
 
 from opendp.mod import Metric
 
-from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_delta, as_positive
 from opendp_bayes.trusted.account import Account, Entry, Kind, LedgerError, Loss, State, as_name
 from opendp_bayes.trusted.boundary import Unchanging
-from opendp_bayes.trusted.budget import unit_in_words
+from opendp_bayes.trusted.budget import as_made, unit_in_words
 from opendp_bayes.trusted.interrupts import deferred_interrupts
 
 #: In the head of every ledger's file, where SQLite has a place for them.
@@ -36,23 +35,20 @@ _SMALLEST, _NO_DATABASE = 512, "file is not a database"
 _PATIENCE = 60.0
 
 
+@dataclass
 class Intent:
     """A release that is entered and has not ended.
 
-    Parameters
+    Attributes
     ----------
     loss : Loss
         What it costs; whoever makes it may lower it.
-
-    Attributes
-    ----------
-    is_reading
+    is_reading : bool
         Whether data may have been read, so that a failure from now on uses budget.
     """
 
-    def __init__(self, loss: Loss) -> None:
-        self.loss = loss
-        self.is_reading = False
+    loss: Loss
+    is_reading: bool = False
 
 
 class Ledger(Unchanging):
@@ -117,7 +113,9 @@ class Ledger(Unchanging):
         mine = vars(self)
         mine.update(path=Path(path).resolve(), note=as_name(note, "note") if note else "")
         name = None if dataset is None else as_name(dataset, "dataset")
-        total, words = _as_total(epsilon, rho, delta), "" if unit is None else _as_words(unit)
+        total, words = _as_total(epsilon, rho, delta), ""
+        if unit is not None:
+            words = unit_in_words(*as_made(unit, "unit", "dp.unit_of(contributions=1)", Metric))
         with _transaction(self.path, write=total is not None, new=total is not None) as database:
             accounts = _accounts(database)
             name = name or self._only(accounts) or as_name(self.path.stem, "dataset")
@@ -267,11 +265,7 @@ def _transaction(
     would undo an entry. Raises `LedgerError` for what is no ledger, and where the system fails.
     """
     with deferred_interrupts(), _errors(path):
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not new:
-            path.stat()
-        elif not path.exists():
+        if new:
             path.touch()  # with the rights that the user has set
         if 0 < path.stat().st_size < _SMALLEST:  # which SQLite takes for an empty one
             raise sqlite3.DatabaseError(_NO_DATABASE)
@@ -364,13 +358,10 @@ def _accounts(database: sqlite3.Connection) -> dict[str, Account]:
 
 def _entry(row: list[Any]) -> Entry:
     at, state, kind, value, delta, unit, note = row
-    if not all(type(text) is str for text in row) or state not in get_args(State):
-        raise ValueError("has values that this package does not write")
     loss = Loss.of(kind, float(value), float(delta))
-    if not loss.is_sound or [kind, value, delta] != _texts(loss):
-        raise ValueError(
-            "must have either epsilon or rho, finite and at least 0, and a delta below 1"
-        )
+    is_written = loss.is_sound and [kind, value, delta] == _texts(loss)
+    if not (is_written and state in get_args(State) and all(type(text) is str for text in row)):
+        raise ValueError("has values that this package does not write")
     return Entry(at, state, loss, unit, note)
 
 
@@ -378,18 +369,15 @@ def _check_entry(earlier_entries: list[Entry], entry: Entry) -> None:
     """Raise `ValueError` for an entry that does not go with those before it."""
     kind = (earlier_entries or [entry])[0].loss.kind
     unit = next((earlier.unit for earlier in earlier_entries if earlier.unit), entry.unit)
-    is_total = entry.state == "total"
-    in_kind = entry.loss.kind == kind if is_total else entry.loss.within(kind) is not None
-    for fits, problem in (
-        (earlier_entries or is_total, "is about a data set that has no total"),
-        (in_kind, f"is in {entry.loss.kind} on a data set that is kept in {kind}"),
-        (
-            entry.unit == unit or not (entry.is_paid or entry.unit),
-            f"goes by the unit {entry.unit}, after {unit}",
-        ),
-    ):
-        if not fits:
-            raise ValueError(problem)
+    if entry.state == "total":
+        in_kind = entry.loss.kind == kind
+    else:
+        in_kind = bool(earlier_entries) and entry.loss.within(kind) is not None
+    if not in_kind or (entry.unit != unit and (entry.is_paid or entry.unit)):
+        raise ValueError(
+            "does not go with those before it, which are a total, and losses in its measure for one"
+            " privacy unit"
+        )
 
 
 def _texts(loss: Loss) -> list[str]:
@@ -414,15 +402,6 @@ def _as_total(epsilon: Any, rho: Any, delta: Any) -> Loss | None:
     kind: Kind = "epsilon" if rho is None else "rho"
     value = as_positive(epsilon if rho is None else rho, kind)
     return Loss.of(kind, value, 0.0 if delta is None else as_delta(delta) + 0.0)  # no -0.0
-
-
-def _as_words(unit: Any) -> str:
-    """The privacy unit that OpenDP makes, as entries have it."""
-    if not (isinstance(unit, tuple) and len(unit) == 2 and isinstance(unit[0], Metric)):
-        raise TypeError(
-            f"unit={told(unit)}: must be what OpenDP makes, as in dp.unit_of(contributions=1)."
-        )
-    return unit_in_words(*unit)
 
 
 def _listed(accounts: dict[str, Account]) -> str:

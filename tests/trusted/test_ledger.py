@@ -197,7 +197,7 @@ def test_different_units_are_told_apart(path):
     assert ledger.account.unit == "contributions: 1, identifier: person"
     for unit, size in ((UNIT, None), (dp.unit_of(changes=2), 100)):
         query = opened(ledger, unit=unit).query(epsilon=0.5)
-        with pytest.raises(ob.LedgerError, match="1 value of person added"):
+        with pytest.raises(ob.LedgerError, match="1, identifier: person, and one"):
             ob.posterior(query, **VOTE, size=size).release()
 
 
@@ -206,7 +206,7 @@ def test_a_ledger_is_opened_for_the_unit_that_it_has(path):
     ob.Ledger(path, epsilon=9.0, unit=UNIT)
     for total in ({}, {"epsilon": 9.0}):
         assert ob.Ledger(path, **total, unit=UNIT).account.unit == "contributions: 1"
-        with pytest.raises(ob.LedgerError, match=r"added or removed, .*1 record ch"):
+        with pytest.raises(ob.LedgerError, match="1, and one for changes: 1"):
             ob.Ledger(path, **total, unit=dp.unit_of(changes=1))
 
 
@@ -268,7 +268,7 @@ def test_refuses_places(tmp_path):
     with pytest.raises(ob.LedgerError, match=r"cannot be used \(No such"):
         ob.Ledger(tmp_path / "none" / "b.ledger", epsilon=1.0)
     assert not (tmp_path / "none").exists()
-    with pytest.raises(ob.LedgerError, match=r"cannot be used \(Is a directory"):
+    with pytest.raises(ob.LedgerError, match=r"cannot be used \(unable to open"):
         ob.Ledger(tmp_path)
 
 
@@ -309,7 +309,7 @@ def test_a_clock_that_goes_back_changes_nothing(path, monkeypatch):
         pass
     assert ledger.remaining.epsilon == 0.25
     assert repr(ledger) == (
-        "Ledger b.ledger, b: ε = 0.75 of ε = 1 is spent, ε = 0.25 is left, for the privacy unit u."
+        "Ledger b.ledger, b: ε = 0.75 of ε = 1 is spent, ε = 0.25 is left, for u."
     )
     shown = run("ledger", path)
     first, second, third, _ = map(str.split, shown.splitlines()[2:])

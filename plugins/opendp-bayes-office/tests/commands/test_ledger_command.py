@@ -99,7 +99,7 @@ def test_shows_every_data_set():
     assert [third[0], *third[3:]] == [
         *("panel", "total:", "ρ", "=", "1,", "δ", "=", "1e-06", "ρ", "=", "1,", "δ", "=", "1e-06")
     ]
-    assert "census: ε = 1 of ε = 2 is spent, ε = 1 is left, for 1 record added or" in shown
+    assert "census: ε = 1 of ε = 2 is spent, ε = 1 is left, for contributions: 1." in shown
     assert "panel: ρ = 0 of ρ = 1, δ = 1e-06 is spent, ρ = 1, δ = 1e-06 is left." in shown
     assert "panel" not in run("ledger", "b", "--dataset", "census")
 
