@@ -240,6 +240,18 @@ def test_people_are_counted_where_the_records_say_who_they_are() -> None:
     assert found.summarize()["d_in"].item() == release.guarantee.distance.records == 5
 
 
+def test_records_are_counted_where_the_plan_has_changed_who_they_are_of() -> None:
+    rows = [(person, "a") for person in range(100) for _ in range(5)]
+    query, _ = people(rows, 5)
+    for plan in (query.with_columns(id=pl.lit(0)), query.select("key")):
+        found = ob.discover(plan, "key", nulls=ob.DROP)
+        assert not found._bound.space.people
+    assert abs(found.release().noisy_counts[0] - 500) < 60
+    same = query.filter(pl.col("key") == "a").with_columns(other=pl.col("id"))
+    found = ob.discover(same, "key", nulls=ob.DROP)
+    assert found._bound.space.people
+
+
 def test_under_rho_the_noise_is_gaussian_and_the_loss_is_debited() -> None:
     context = checked_context(pl.LazyFrame({"key": ROWS}), loss={"rho": 0.1, "delta": 1e-8})
     query = ob.discover(context.query(), "key", nulls=ob.DROP, rest=0.2)
