@@ -12,7 +12,7 @@ from reporting import milliseconds, table
 import opendp_bayes as ob
 from opendp_bayes.mathematics.simplex import candidate
 from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
-from opendp_bayes.samplers.exponential.categorical import ExactCategorical
+from opendp_bayes.samplers.coins import exact_categorical
 from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler
 
 #: Categories, records, and the mechanism: EHDS with a proven ε of 1 where that is of use, and EHD
@@ -38,7 +38,7 @@ def enumerated(mechanism: ob.mechanisms.HellingerExponential, counts: np.ndarray
     """One release by an exact categorical draw over all candidates."""
     prior = np.ones(counts.size)
     exponents = candidate_distances(counts, prior) / mechanism.width(counts, prior)
-    return candidate(ExactCategorical(exponents).draw(), int(counts.sum()), counts.size)
+    return candidate(int(exact_categorical(exponents, 1)[0]), int(counts.sum()), counts.size)
 
 
 def state_of(mechanism: ob.mechanisms.HellingerExponential, counts: np.ndarray) -> HellingerSampler:

@@ -31,13 +31,8 @@ from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
 from opendp_bayes.mechanisms.protocol import Lawful
 from opendp_bayes.mechanisms.registry import register_for_documents
-from opendp_bayes.samplers.exponential.categorical import ExactCategorical, weight_error
-from opendp_bayes.samplers.integers import (
-    bernoulli_exp,
-    discrete_laplace,
-    floored_laplace,
-    geometric,
-)
+from opendp_bayes.samplers.coins import exact_categorical
+from opendp_bayes.samplers.integers import discrete_laplaces, floored_laplaces, geometric
 from opendp_bayes.samplers.inversion import by_inversion
 
 __all__ = [
@@ -46,7 +41,6 @@ __all__ = [
     "AdditiveNoise",
     "DiscreteGaussian",
     "DiscreteLaplace",
-    "ExactCategorical",
     "ExponentialWeights",
     "Flips",
     "FlooredLaplace",
@@ -61,16 +55,16 @@ __all__ = [
     "as_prior",
     "as_scale",
     "as_size",
-    "bernoulli_exp",
     "by_inversion",
     "candidate",
     "candidate_sums",
     "candidates",
     "certified_loss",
     "check_enumerable",
-    "discrete_laplace",
+    "discrete_laplaces",
+    "exact_categorical",
     "exponent_error",
-    "floored_laplace",
+    "floored_laplaces",
     "geometric",
     "lower_end",
     "number_of_candidates",
@@ -79,5 +73,4 @@ __all__ = [
     "round_up",
     "told",
     "upper_end",
-    "weight_error",
 ]

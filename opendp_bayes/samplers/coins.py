@@ -1,4 +1,6 @@
-"""Exact coins of probabilities `exp(-x)`, flipped many at a time, and the discrete Gaussian law."""
+"""Exact coins of probabilities `exp(-x)`, flipped many at a time: the discrete Gaussian law, and
+indices with given weights.
+"""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -17,6 +19,8 @@ from opendp_bayes.samplers.uniform import random_words
 _COIN_BITS = 62
 #: Flips of so many coins are remembered at a time.
 _LARGEST_BLOCK = 1 << 24
+#: Indices that are proposed at a time.
+_PROPOSALS = 1 << 10
 
 
 def first_heads(coins: "Coins", draws: int) -> Integers:
@@ -40,6 +44,31 @@ def first_heads(coins: "Coins", draws: int) -> Integers:
             chosen[start + undecided[heads]] = index[heads]
             undecided = undecided[~heads]
     return chosen
+
+
+def exact_categorical(exponents: Floats, draws: int) -> Integers:
+    """Independent indices with probabilities in proportion to `exp(-exponents)`, floats taken at
+    their exact rational values, shape `(draws,)`.
+
+    Indices are drawn uniformly and kept where a coin of probability `exp(smallest - exponent)`
+    shows heads. So a draw takes about as many of them as there are indices, divided by the sum of
+    these probabilities.
+
+    Raises
+    ------
+    ValueError
+        For exponents that are not finite.
+    """
+    if not np.all(np.isfinite(exponents)):
+        raise ValueError("exponents: every entry must be finite.")
+    values, value_of = np.unique(exponents, return_inverse=True)
+    rationals = list(map(Fraction, values.tolist()))
+    coins = Coins(values.size, lambda i: rationals[i] - rationals[0])
+    kept = np.empty(0, dtype=np.int64)
+    while kept.size < draws:
+        index = uniform_below(np.full(_PROPOSALS, exponents.size))
+        kept = np.append(kept, index[coins.flip(value_of[index])])
+    return kept[:draws]
 
 
 class Coins:

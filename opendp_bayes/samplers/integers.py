@@ -21,20 +21,10 @@ _LARGEST_INT64 = (1 << 63) - 1
 _FEW = 24
 
 
-def bernoulli_exp(x: Fraction) -> bool:
-    """True with probability `exp(-x)`, `x >= 0` (Canonne, Kamath and Steinke, "The discrete
-    Gaussian", Algorithm 1).
-    """
-    while x > 1:
-        if not _bernoulli_exp_unit(1, 1):
-            return False
-        x -= 1
-    return _bernoulli_exp_unit(x.numerator, x.denominator)
-
-
 def _bernoulli_exp_unit(numerator: int, denominator: int) -> bool:
     """True with probability `exp(-x)` for `x = numerator / denominator` in [0, 1]: the parity of
-    the first failure of Bernoulli(x / j).
+    the first failure of Bernoulli(x / j) (Canonne, Kamath and Steinke, "The discrete Gaussian",
+    Algorithm 1).
     """
     j = 1
     while secrets.randbelow(denominator * j) < numerator:
@@ -55,26 +45,6 @@ def geometric(rate: Fraction) -> int:
     while _bernoulli_exp_unit(1, 1):
         quotient += 1
     return (remainder + t * quotient) // s
-
-
-def floored_laplace(scale: Fraction) -> int:
-    """A sample of `floor(Laplace(scale))`: a fair sign and a geometric, `G` or `-1 - G` (docs:
-    Mechanisms, "Floored Laplace").
-    """
-    draw = geometric(1 / scale)
-    return draw if secrets.randbits(1) else -1 - draw
-
-
-def discrete_laplace(scale: Fraction) -> int:
-    """A sample of `P(t) = tanh(1 / (2 scale)) exp(-|t| / scale)`: a sign and a geometric, with
-    "minus zero" drawn again.
-    """
-    while True:
-        draw = geometric(1 / scale)
-        if secrets.randbits(1):
-            return draw
-        if draw:
-            return -draw
 
 
 def uniform_below(bounds: NDArray[Any]) -> NDArray[Any]:
@@ -143,13 +113,17 @@ def geometrics(rate: Fraction, draws: int) -> NDArray[Any]:
 
 
 def floored_laplaces(scale: Fraction, draws: int) -> NDArray[Any]:
-    """Independent samples of the law of `floored_laplace`, shape `(draws,)`."""
+    """Independent samples of `floor(Laplace(scale))`, shape `(draws,)`: a fair sign and a
+    geometric, `G` or `-1 - G` (docs: Mechanisms, "Floored Laplace").
+    """
     magnitude = geometrics(1 / scale, draws)
     return np.where(_signs(draws), magnitude, -1 - magnitude)
 
 
 def discrete_laplaces(scale: Fraction, draws: int) -> NDArray[Any]:
-    """Independent samples of the law of `discrete_laplace`, shape `(draws,)`."""
+    """Independent samples of `P(t) = tanh(1 / (2 scale)) exp(-|t| / scale)`, shape `(draws,)`: a
+    sign and a geometric, with "minus zero" drawn again.
+    """
     result = geometrics(1 / scale, draws)
     undecided = np.arange(draws)
     while undecided.size:

@@ -25,7 +25,7 @@ from opendp_bayes.extend import (
     as_prior,
     candidates,
     check_enumerable,
-    discrete_laplace,
+    discrete_laplaces,
     register_for_documents,
     round_up,
     upper_end,
@@ -235,6 +235,6 @@ def noised(count: int, scale: Fraction) -> int:
     discrete Laplace noise on average.
     """
     while True:
-        value = count + discrete_laplace(scale)
+        value = count + int(discrete_laplaces(scale, 1)[0])
         if value >= 0:
             return min(value, 2**62)  # saturation is post-processing

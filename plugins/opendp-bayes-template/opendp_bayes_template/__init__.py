@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from opendp_bayes import PrivacyLoss
 from opendp_bayes.extend import (
     NO_LOSS,
-    ExactCategorical,
     as_counts,
     as_prior,
     as_scale,
     candidates,
     certified_loss,
     check_enumerable,
-    weight_error,
+    exact_categorical,
 )
 
 
@@ -54,20 +53,18 @@ class HammingExponential:
     def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> NDArray[np.int64]:
         """Release independently, shape `(draws, k)`."""
         support, exponents = self._support(counts, prior)
-        return support[ExactCategorical(exponents).sample(draws)]
+        return support[exact_categorical(exponents, draws)]
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
     ) -> PrivacyLoss:
-        """`2 d_in / scale` by the triangle inequality, plus the error of turning weights into
-        integers.
-        """
+        """`2 d_in / scale` by the triangle inequality, plus the rounding of the exponents."""
         if d_in == 0:
             return NO_LOSS
         assert size is not None, "check() has refused a private size"
         # The distance is exact; dividing by the scale costs one rounding of at most size / scale.
         largest = size / self.scale
-        error = Fraction(weight_error(largest)) + Fraction(largest) * Fraction(1, 2**50)
+        error = Fraction(largest) * Fraction(1, 2**50)
         return certified_loss(2 * d_in / Fraction(self.scale), error)
 
     def _support(
