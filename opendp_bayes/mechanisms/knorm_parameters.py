@@ -117,10 +117,6 @@ class KNormParameters(NoisyCounts):
         as_prior(prior, counts.size)
         return saturated(knorm_noise(counts.size, Fraction(self.scale), draws) + counts)
 
-    def nominal_epsilon(self, size: int | None, prior: Floats) -> float:
-        """ε of this scale for one record, without rounding."""
-        return 1 / self.scale
-
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:

@@ -141,10 +141,6 @@ class LaplaceParameters(NoisyCounts):
         """True if the last count is not noised but takes the records that the others leave."""
         return self.total in ("remainder", "truncated")
 
-    def nominal_epsilon(self, size: int | None, prior: Floats) -> float:
-        """The papers' ε of this scale for one record, L1 / scale (tailoring paper, section 4)."""
-        return LaplaceParameters.proven_loss(self, 1, size=size, prior=prior).epsilon
-
     def proven_loss(
         self, d_in: SupportsIndex, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:

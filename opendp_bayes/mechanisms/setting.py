@@ -92,14 +92,6 @@ class Setting:
         d_in: Any = distance if self.is_accounted else distance.records
         return self.mechanism.proven_loss(d_in, size=self.size, prior=self.prior_array, delta=delta)
 
-    @property
-    def nominal_epsilon(self) -> float | None:
-        """The ε that is stated for the scale of the mechanism where it comes from; None where none
-        is.
-        """
-        stated = getattr(self.mechanism, "nominal_epsilon", None)
-        return None if stated is None else stated(self.size, self.prior_array)
-
     def check_informative(self) -> None:
         """Raise `ValueError` if the mechanism cannot be used, or if it has a method
         `check_informative` and that says that nearly every release would ignore the data.

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
-#: Rows at each end of a ranking that are drawn.
-_ENDS = 20
-
 
 def panel_of(frame: "pl.DataFrame", title: str = "") -> Panel:
     """The panel of the estimates of a result: a row for each category; or where there are groups
@@ -37,20 +34,6 @@ def panel_of(frame: "pl.DataFrame", title: str = "") -> Panel:
     if grouped:
         labels = frame["group"] + ": " + labels
     return Panel(title, list(map(label_said, labels)), {"": bounds_of(frame)})
-
-
-def ends_of(frame: "pl.DataFrame") -> "pl.DataFrame":
-    """The first and the last rows of many, and between them one for the means of all others."""
-    import polars as pl
-
-    between, mean = frame[_ENDS:-_ENDS], pl.col("mean")
-    if between.is_empty():
-        return frame
-    group = pl.lit(f"{between.height} between: their means").alias("group")
-    reach = between.select(
-        group, pl.first("category"), mean.median(), lower=mean.min(), upper=mean.max()
-    )
-    return pl.concat([frame[:_ENDS], reach, frame[-_ENDS:]], how="diagonal")
 
 
 def bounds_of(frame: "pl.DataFrame", prefix: str = "") -> Floats:

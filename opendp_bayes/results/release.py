@@ -716,9 +716,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         ax : matplotlib.axes.Axes, optional
             Where it is drawn; by default new axes.
         category : str or int or bool or tuple, optional
-            Draw the share of this category alone, from the highest down; of more than 40 groups
-            the first and the last twenty, and in a row between them how far the means of the
-            others reach.
+            Draw the share of this category alone, from the highest down.
         level : float, default 0.95
             The probability of the intervals.
         title : str, optional
@@ -733,13 +731,11 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         ValueError
             Unless `0 < level < 1`.
         """
-        from opendp_bayes.results.figures import ends_of
-
         frame = self.estimates(as_level(level))
         if category is not None:
             position = position_of(category, self.categories)
             frame = frame.gather_every(len(self.categories), position)
-            frame = ends_of(frame.sort("mean", descending=True, maintain_order=True))
+            frame = frame.sort("mean", descending=True, maintain_order=True)
         return self._plot(frame, level, ax, title)
 
     def to_json(self) -> str:

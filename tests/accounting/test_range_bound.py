@@ -12,7 +12,7 @@ from opendp_bayes.mathematics.exponential.hellinger import (
     gap_above,
     log_gamma_gap,
 )
-from opendp_bayes.mathematics.exponential.sensitivity_tables import smooth_sensitivities
+from opendp_bayes.mathematics.exponential.sensitivity import smooth_sensitivities
 from opendp_bayes.mathematics.simplex import candidates
 from tests.helpers import oracles
 from tests.helpers.sweeps import slow, some_of

@@ -366,10 +366,9 @@ def test_loss_of_the_release(size: int, k: int, scale: float, d_in: int) -> None
         )
 
 
-def test_what_its_law_and_its_scale_say() -> None:
+def test_what_its_law_says() -> None:
     """For two categories the draws are cut where released counts end."""
     mechanism = KNormParameters(0.25)
-    assert mechanism.nominal_epsilon(7, np.ones(3)) == 4.0
     assert mechanism.law(7, np.ones(2)).cut == (0, 7)
     assert mechanism.law(None, np.ones(2)).cut == (0, math.inf)
 

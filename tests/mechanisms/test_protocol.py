@@ -8,7 +8,6 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms import protocol, registry
-from opendp_bayes.mechanisms.setting import Setting
 
 COUNTS, PRIOR = np.array([3, 1]), np.ones(2)
 
@@ -146,9 +145,3 @@ def test_no_mechanism_takes(kind: Any, refused: Any, error: type[Exception], mes
 
 def proven(kind: Any, d_in: Any) -> Any:
     return kind(1.0).proven_loss(d_in, size=10, prior=PRIOR)
-
-
-def test_the_epsilon_stated_for_a_scale() -> None:
-    stated = ob.mechanisms.SmoothHellingerExponential(4.0, gamma=1.0)
-    assert Setting.of(stated, 4, PRIOR).nominal_epsilon == 1.0
-    assert Setting.of(Lawless(), 4, PRIOR).nominal_epsilon is None

@@ -58,7 +58,7 @@ class EnumeratedPairs:
         prior = np.array(self.prior)
         if isinstance(self.law, Flips):
             return _flips(self.law.scale, self.size, self.prior, self.distance, number)
-        widths = self.law.widths.widths(self.size, prior)[ranks(sets, self.size)]
+        widths = self.law.widths.widths_at(sets, prior)
         exponents = _distances(self.size, self.prior, self.distance, number) / widths[:, None]
         return -exponents - log_sum_exp(-exponents, axis=1)[:, None]
 

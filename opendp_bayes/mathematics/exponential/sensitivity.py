@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.rounding import lower_end
+from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -164,6 +165,22 @@ def smooth_sensitivities_at(
     """
     parts = [counts[row : row + _ROWS] for row in range(0, len(counts), _ROWS)]
     return np.concatenate([_smooth(chunk, prior, gamma, beta) for chunk in parts])
+
+
+def smooth_sensitivities(
+    size: int, prior: Floats, *, gamma: float | None = None, beta: float | None = None
+) -> Floats:
+    """`smooth_sensitivity` of every data set of `size` records, in the order of
+    `simplex.candidates`; of two categories, of which many can be listed, by a lower envelope.
+    Arguments are not checked.
+    """
+    sets = candidates(size, prior.size)
+    if prior.size > 2:
+        return smooth_sensitivities_at(sets, prior, gamma=gamma, beta=beta)
+    local = local_sensitivities_at(sets, prior)
+    if gamma is not None:
+        return 1 / _lower_envelope(1 / local, gamma)
+    return np.exp(-_lower_envelope(-np.log(local), beta or 0.0))
 
 
 def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
@@ -320,3 +337,19 @@ def _drain_first(
         return np.zeros((len(drained), distances.size))
     gaps = half_gap(prior[emptied_first])[:, None, None] + half_gap(np.stack(lowest))
     return np.max(gaps, axis=0, where=emptied[emptied_first], initial=0.0)
+
+
+def _lower_envelope(value: Floats, slope: float) -> Floats:
+    """`min over s of value[s] + slope |t - s|` for every t.
+
+    The best s on either side is found by a running minimum; its value is then computed afresh,
+    without cancellation. A tie that rounding decides wrongly costs no more than rounding.
+    """
+    positions = np.arange(value.size)
+    best = value
+    for order in (slice(None), slice(None, None, -1)):
+        falling = value[order] - slope * positions
+        lowest = np.minimum.accumulate(falling)
+        lowest_at = np.maximum.accumulate(np.where(falling == lowest, positions, 0))
+        best = np.minimum(best, (value[order][lowest_at] + slope * (positions - lowest_at))[order])
+    return best

@@ -82,13 +82,6 @@ class HellingerExponential(PosteriorExponential):
         least = 1.0 if self.sensitivity == "global" else smallest_local_sensitivity(size, prior)
         return round_down(Fraction(self.scale) * Fraction(least))
 
-    def nominal_epsilon(self, size: int | None, prior: Floats) -> float | None:
-        """The papers' ε of this scale for one record (tailoring paper, section 4)."""
-        if size is None:
-            return None
-        largest = global_sensitivity(size, prior) if self.sensitivity == "global" else 1.0
-        return 2 * largest / self.scale
-
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:

@@ -11,10 +11,10 @@ from opendp_bayes.mathematics.exponential.sensitivity import (
     RELATIVE_ERROR,
     global_sensitivity,
     smallest_local_sensitivity,
+    smooth_sensitivities,
     smooth_sensitivities_at,
     smooth_sensitivity,
 )
-from opendp_bayes.mathematics.exponential.sensitivity_tables import smooth_sensitivities
 from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import (
@@ -115,10 +115,6 @@ class SmoothHellingerExponential(PosteriorExponential):
         return round_down(
             Fraction(self.scale) * Fraction(max(smallest, lower_end(reached, 2 * RELATIVE_ERROR)))
         )
-
-    def nominal_epsilon(self, size: int | None, prior: Floats) -> float | None:
-        """The papers' ε of this scale for one record; None for β (tailoring paper, section 4)."""
-        return None if self.gamma is None else 2 * (1 + self.gamma) / self.scale
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0

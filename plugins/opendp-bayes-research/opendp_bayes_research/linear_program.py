@@ -19,9 +19,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from opendp_bayes.extend import lower_end, round_down
-from opendp_bayes.mathematics.simplex import neighbours
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms import hellinger_distance
+from opendp_bayes_research.neighbours import neighbours
 
 _TOLERANCE = 1e-10
 #: The program is solved for probabilities and errors times a number, so that the solver's

@@ -60,12 +60,13 @@ def test_truncated_laplace_is_private() -> None:
 
 def test_exponential() -> None:
     mechanism = papers.ehd(0.5, 10, [0.1, 0.1])
-    assert mechanism.nominal_epsilon(10, [0.1, 0.1]) == pytest.approx(0.5)
+    proven = mechanism.proven_loss(1, size=10, prior=np.array([0.1, 0.1]))
+    assert proven.epsilon == pytest.approx(0.5)
     # With the papers' constant, two categories of a uniform prior would be calibrated otherwise.
     assert papers.ehd(1.0, 100, ONES).scale < 2 * math.sqrt(1 - math.pi / 4)
-    assert papers.ehdl(0.5).nominal_epsilon(10, ONES) == pytest.approx(0.5)
+    assert papers.ehdl(0.5).scale == pytest.approx(4.0)
     for gamma in (0.1, 1.0):
-        assert papers.ehds(0.5, gamma).nominal_epsilon(10, ONES) == pytest.approx(0.5)
+        assert papers.ehds(0.5, gamma).scale == pytest.approx(4 * (1 + gamma))
 
 
 def test_beta_is_where_its_tail_bound_is_half_delta() -> None:

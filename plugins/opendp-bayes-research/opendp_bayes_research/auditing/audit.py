@@ -123,7 +123,6 @@ def audit(
         size=setting.size,
         prior=setting.prior,
         epsilon=claimed,
-        nominal=setting.nominal_epsilon,
         proven=setting.proven_loss(ONE_RECORD),
         exact=exact,
         computed=worst.epsilon if worst else None if exact.method == "proven" else exact.epsilon,

@@ -86,8 +86,6 @@ class Audit:
         What was audited, and how.
     epsilon : float
         The claimed pure ε.
-    nominal : float or None
-        The ε that the papers state for this scale; None for a mechanism that is not theirs.
     proven, exact : PrivacyLoss
         The closed-form bound and `exact_loss`.
     computed : float or None
@@ -108,7 +106,6 @@ class Audit:
     size: int | None
     prior: tuple[float, ...]
     epsilon: float
-    nominal: float | None
     proven: PrivacyLoss
     exact: PrivacyLoss
     computed: float | None
@@ -155,8 +152,6 @@ class Audit:
 
     def __str__(self) -> str:
         losses = {"proven": self.proven.epsilon, f"exact ({self.exact.method})": self.exact.epsilon}
-        if self.nominal is not None:
-            losses = {"nominal": self.nominal, **losses}
         prior = ", ".join(f"{alpha:.6g}" for alpha in self.prior)
         size = "private" if self.size is None else self.size
         return "\n".join(

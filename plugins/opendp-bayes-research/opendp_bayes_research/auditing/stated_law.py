@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.extend import candidates, number_of_candidates
-from opendp_bayes.mathematics.simplex import neighbours
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes_research.auditing.results import LOG_ERROR, LawCheck, Pair
+from opendp_bayes_research.neighbours import neighbours
 
 #: What `Mechanism.log_pmf` returns: outcomes, shape `(c, k)`, and their log-probabilities, shape
 #: `(c,)`.

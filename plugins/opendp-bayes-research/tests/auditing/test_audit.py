@@ -30,7 +30,6 @@ from opendp_bayes.mechanisms import (
     SmoothHellingerExponential,
     global_sensitivity,
 )
-from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes_research import Audit, audit
 from opendp_bayes_research.auditing.audit import typical_pairs
 from opendp_bayes_research.auditing.audited_draws import chi_square_p_value, log_ratio_bound
@@ -192,7 +191,7 @@ def test_a_claim_that_is_neither_proven_nor_refuted() -> None:
     found = audited(Unaccounted(2.0), 20, ONES, epsilon=1.0)
     assert found.passed
     assert not found.certified
-    assert (found.computed, found.nominal) == (None, None)
+    assert found.computed is None
     assert found.law is not None
     assert audited(Unaccounted(2.0), 20, ONES, epsilon=0.9 * found.law.epsilon).failures == ("law",)
 
@@ -329,7 +328,7 @@ def test_print_shows_the_verdict_every_claim_and_every_check() -> None:
     assert first.endswith(
         "size 20, prior (1, 1): passed. ε = 1 is certified, and nothing refutes it."
     )
-    assert losses == "nominal ε 1, proven ε 1, exact (exact) ε 1"
+    assert losses == "proven ε 1, exact (exact) ε 1"
     assert re.fullmatch(r"δ 0: claimed ε 1, refuted below 0\.\d+ \(up to 0\.\d+ expected\)", pure)
     assert [line.split(":")[0] for line in claims] == ["δ 1e-06", "δ 0.001"]
     assert accounting == "accounting: the largest loss from the probabilities is 1"
@@ -352,23 +351,6 @@ def test_chi_square_of_an_impossible_outcome_and_of_too_few_draws() -> None:
     assert chi_square_p_value(np.repeat(outcomes, [500, 499, 1], axis=0), law) == 0
     assert chi_square_p_value(np.repeat([[0], [1], [7]], [500, 499, 1], axis=0), law) == 0
     assert chi_square_p_value(np.repeat(outcomes, [15, 15, 0], axis=0), law) is None
-
-
-# What an audit says.
-def test_nominal_epsilons_are_those_of_the_papers_calibrations() -> None:
-    two, three = np.ones(2), np.ones(3)
-    zhang = LaplaceParameters(2.0, noise="floored", total="bounded")
-    for mechanism, prior, stated in (
-        (LaplaceParameters(2.0), two, 0.5),
-        (zhang, two, 1.0),
-        (LaplaceParameters(2.0), three, 1.0),
-        (KNormParameters(2.0), three, 0.5),
-        (HellingerExponential(2 * global_sensitivity(10, two)), two, 1.0),
-        (HellingerExponential(4.0, sensitivity="local"), two, 0.5),
-        (SmoothHellingerExponential(4.0), two, 1.0),
-        (SmoothHellingerExponential(4.0, beta=0.1), two, None),
-    ):
-        assert Setting.of(mechanism, 10, prior).nominal_epsilon == stated
 
 
 @pytest.mark.parametrize(("size", "k"), [(1, 2), (7, 2), (7, 3), (100, 4)])
