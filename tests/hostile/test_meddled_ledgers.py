@@ -2,13 +2,10 @@
 
 import os
 import random
-import signal
 import sqlite3
 import stat
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -215,22 +212,6 @@ def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
     assert ob.Ledger(tmp_path / name).remaining.epsilon == 1.0
 
 
-def test_what_a_ledger_that_was_replaced_meanwhile_cannot_settle_is_not_handed_out(tmp_path):
-    path, handed_out = tmp_path / "b.ledger", []
-    ledger = ob.Ledger(path, epsilon=1.0)
-    before = path.read_bytes()
-
-    def release() -> None:
-        with ob.Ledger(path).entered(LOSS, UNIT):
-            path.with_suffix(".copy").write_bytes(before)
-            path.with_suffix(".copy").replace(path)
-        handed_out.append(LOSS)
-
-    with pytest.raises(LedgerError, match=r"was replaced since .* not handed"):
-        release()
-    assert (handed_out, ledger.spent.value) == ([], 0.0)
-
-
 def test_a_copy_is_another_ledger(tmp_path: Path) -> None:
     """Nobody can know it: `docs/budgets.md` says so."""
     first = ob.Ledger(tmp_path / "b.ledger", epsilon=1.0)
@@ -302,37 +283,3 @@ def test_a_ledger_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "_PATIENCE", 0.1)
     with held(path, 60.0), pytest.raises(LedgerError, match="database is locked"):
         ob.Ledger(path)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
-def test_a_process_that_is_killed_has_spent_what_it_had_entered(path: Path) -> None:
-    program = (
-        "import os, signal, sys, opendp_bayes as ob\n"
-        "from opendp_bayes.trusted.account import Loss\n"
-        "with ob.Ledger(sys.argv[1]).entered(Loss(epsilon=1.0), 'contributions: 1'):\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program, path], check=False)
-    assert done.returncode == -signal.SIGKILL
-    account = ob.Ledger(path).account
-    assert (account.entries[-1].state, account.spent.epsilon) == ("open", 1.75)
-
-
-def test_threads_wait_for_each_other(path: Path) -> None:
-    refused = []
-
-    def enter() -> None:
-        try:
-            with ob.Ledger(path).entered(LOSS, UNIT):
-                time.sleep(0.01)
-        except LedgerError as error:
-            refused.append(str(error))
-
-    threads = [threading.Thread(target=enter) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(refused) == 3
-    assert all("would exceed" in message for message in refused)
-    assert ob.Ledger(path).remaining.epsilon == 0.0

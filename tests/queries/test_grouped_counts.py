@@ -429,6 +429,7 @@ def test_groupings_that_are_refused(name):
 
 # --- errors
 REMAINDER = {"mechanism": "laplace_parameters", "total": "remainder"}
+BOUNDED = {"mechanism": ob.LaplaceParameters(1.0, total="bounded")}
 PRIVATE_SIZES = "a record may be in any group"
 BAD = [
     ("town", {}, ValueError, r"\['town'\]=None: .* Pass .* Where a margin"),
@@ -446,6 +447,7 @@ BAD = [
     ("region", {"mechanism": "hellinger_exponential"}, ValueError, PRIVATE_SIZES),
     ("region", {"mechanism": ob.KNormParameters(1.0)}, ValueError, f"KNorm.*{PRIVATE_SIZES}"),
     ("region", REMAINDER, ValueError, f"total='remainder': .*{PRIVATE_SIZES}"),
+    ("region", BOUNDED, ValueError, f"total='bounded': .*{PRIVATE_SIZES}"),
     ("region", {"mechanism": ob.LaplaceParameters(1.0)}, ValueError, f"total=.*{PRIVATE_SIZES}"),
     ("region", {"mechanism": 3}, ValueError, "mechanism=3: .*Use mechanism='auto'"),
     ("region", {"gamma": 0.1}, TypeError, r"gamma=0\.1: is .* nor an option"),

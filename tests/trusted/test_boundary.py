@@ -262,17 +262,6 @@ def test_without_a_standard_error_nothing_fails():
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "ran\n"
 
 
-def test_guarded_silences_warnings():
-    def callback(value):
-        warnings.warn(PRIVATE, stacklevel=1)
-        return np.log(np.array([0.0, -1.0])).size
-
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        assert guarded(callback, "counting")(None) == 2
-    assert not seen
-
-
 def test_the_filter_of_warnings_is_there_once_however_many_blocks_run():
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -435,12 +424,6 @@ def test_a_map_that_forgets_what_several_counts_have_is_refused():
     assert wrong(APART[0]) == (1.0,), "no probe is nearer than eight records in as many counts"
     with pytest.raises(ValueError, match=r"from \(16.0,\) to \(1.0,\) at d_in=Distance"):
         wrong(APART[2])
-
-
-def test_a_map_is_checked_at_every_distance():
-    checked = checked_map(lambda d: (math.nan if d == 5 else float(d),), "Mechanism")
-    with pytest.raises(ValueError, match=r"returned \(nan,\) at d_in=5"):
-        checked(5)
 
 
 @dataclass(frozen=True)

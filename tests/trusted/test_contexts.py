@@ -64,15 +64,6 @@ def test_categories_of_the_data_are_not_taken_for_public(name):
         ob.posterior(query, **{**TEXT, "categories": None})
 
 
-def test_small_integers_are_widened_and_enums_of_polars_are_kept():
-    frame = DATA.with_columns(pl.col("vote").cast(pl.Enum(["a", "b"])))
-    for given in (frame, frame.lazy()):
-        context = opened(given, loss=ALMOST_WITHOUT_NOISE, split_evenly_over=2)
-        of_g = ob.posterior(context.query(), "g", categories=[1, 2], nulls=1, unknown=2)
-        assert of_g.release().counts == (10, 20)
-        assert ob.posterior(context.query(), "vote", nulls="a").release().counts == (20, 10)
-
-
 def test_arguments_reach_opendp():
     unit = dp.unit_of(contributions=2, identifier="id")
     context = opened(unit=unit, loss=dp.loss_of(rho=0.5, delta=1e-6), split_by_weights=[1, 3])
@@ -268,17 +259,6 @@ def test_a_query_whose_share_another_release_took_says_so_and_spends_nothing():
         second.release()
     assert len(context.current_privacy_loss()) == 1
     assert ob.posterior(context.query(), **TEXT).release().epsilon < 0.11
-
-
-def test_a_refusal_says_what_is_left_and_spends_nothing():
-    context = opened()
-    ask, loss = lambda epsilon: ob.posterior(context.query(epsilon=epsilon), **TEXT).release(), 0.75
-    ask(loss)
-    for _ in range(2):
-        with pytest.raises(ValueError, match=r"loss 0\.5 .*: 1\.0, less 0\.75 .* about 0\.25\."):
-            ask(0.5)
-        assert context.current_privacy_loss() == loss
-    assert ask(0.25).epsilon == 0.25
 
 
 def own_data(**changes):

@@ -68,24 +68,6 @@ def test_refuses_before_data_are_read_what_exceeds_the_total(path, tmp_path):
     assert context.current_privacy_loss() == 0.75  # nor debited
 
 
-def test_a_release_that_fails_is_entered(path, tmp_path):
-    data = tmp_path / "data.parquet"
-    DATA.write_parquet(data)
-    ledger = ob.Ledger(path, epsilon=1.0)
-    query = ob.posterior(opened(ledger, frame=pl.scan_parquet(data)).query(epsilon=0.5), **VOTE)
-    data.unlink()
-    with pytest.raises(RuntimeError, match="not there any more"):
-        query.release()
-    assert ledger.spent.epsilon == 0.5
-    assert ledger.account.entries[-1].state == "failed"
-    shown = run("ledger", path)
-    assert "failed" in shown.splitlines()[3]
-    assert (
-        "1 release has failed after data were read, or not ended yet, and has used its budget"
-        in " ".join(shown.split())
-    )
-
-
 def test_a_release_is_entered_before_its_data_are_read(path, monkeypatch):
     """With its whole loss, and as one that has no end."""
     ledger, found = ob.Ledger(path, epsilon=1.0), []
@@ -160,27 +142,6 @@ def test_what_was_entered_and_cannot_be_settled_is_not_handed_out(path, monkeypa
     assert ledger.spent == LOSS
     assert ledger.account.entries[-1].state == "open"
     assert "no end" in run("ledger", path)
-
-
-@pytest.mark.parametrize(
-    ("loss", "of", "spent"),
-    [
-        (dp.loss_of(rho=0.5), {"rho": 1.0}, {"rho": 0.25}),
-        (dp.loss_of(epsilon=2.0), {"rho": 1.0}, {"epsilon": 0.25}),
-        (dp.loss_of(epsilon=2.0, delta=1e-6), {"epsilon": 1.0, "delta": 1e-5}, {"epsilon": 0.25}),
-        (dp.loss_of(rho=0.5, delta=1e-6), {"rho": 1.0, "delta": 1e-5}, {"rho": 0.25}),
-    ],
-)
-def test_measures(path, loss, of, spent):
-    ledger = ob.Ledger(path, **of)
-    delta = {"delta": 1e-7} if "delta" in of else {}
-    query = opened(ledger, loss).query(**spent, **delta)
-    release = ob.posterior(query, **VOTE, mechanism="laplace_parameters").release()
-    ((kind, asked),) = spent.items()
-    entry = ledger.account.entries[-1].loss
-    assert asked * 0.99 < getattr(entry, kind) <= asked
-    assert getattr(entry, kind) >= getattr(release, kind) * (1 - 1e-9)
-    assert (entry.delta > 0) == (kind == "epsilon" and "delta" in of)
 
 
 def test_a_loss_in_rho_has_no_place_in_a_ledger_in_epsilon(path):

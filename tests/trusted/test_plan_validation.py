@@ -14,10 +14,8 @@ import opendp_bayes as ob
 from opendp_bayes.trusted import plan_validation, plan_values, stable_plans as query_plan
 from opendp_bayes.trusted.plan_validation import check_plan
 from tests.helpers import leaking_plans
-from tests.helpers.leaking_plans import CATEGORICAL, CUT, LEAKS, SCHEMA, B, C, counted, unchecked
+from tests.helpers.leaking_plans import CATEGORICAL, LEAKS, SCHEMA, C, counted, unchecked
 from tests.helpers.plan_queries import OF_I, query
-
-BY_B = {"by": "b", "categories": {"i": OF_I.get("categories"), "b": [0, 1]}}
 
 
 @pytest.mark.parametrize("name", LEAKS)
@@ -25,21 +23,6 @@ def test_codes_of_categories_are_refused(name):
     plan, arguments, message = LEAKS[name]
     with pytest.raises(ValueError, match=f"query: {message}"):
         ob.posterior(plan(query()), **arguments)
-
-
-def test_codes_of_categories_are_refused_at_every_door():
-    message = "with_columns: to_physical reads the codes of a Categorical"
-    made = query().with_columns(b=CUT.to_physical())
-    with pytest.raises(ValueError, match=rf"questions\['codes'\]: query: {message}"):
-        ob.survey(made, {"codes": B})
-    with pytest.raises(ValueError, match=message):
-        ob.survey(made, {"codes": OF_I | BY_B})
-    with pytest.raises(ValueError, match=message):
-        ob.posterior(made, ["b", "i"], categories={"b": [0, 1], "i": [0, 1]}, nulls=0, unknown=0)
-    with pytest.raises(ValueError, match=message):
-        ob.posterior(made, **B)
-    with pytest.raises(ValueError, match=message):
-        ob.posterior(made, **(OF_I | BY_B))
 
 
 def test_another_plan_than_that_before_group_by_is_refused(monkeypatch):

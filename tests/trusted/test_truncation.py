@@ -209,13 +209,6 @@ def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(source, tmp
         ob.combine_tables({"age": surveys[0]["age"], "alone": alone})
 
 
-def test_two_questions_are_of_the_same_drawn_rows() -> None:
-    both = {name: LEVELS[name] for name in ("four", "age")}
-    survey = ob.survey(opened(FRAME.lazy()).query().truncate_per_group(2), both).release()
-    four, age = (np.array(survey[name].noisy_counts) for name in both)
-    assert np.array_equal(age.reshape(4, 4).sum(axis=1), four)
-
-
 def test_drawn_rows_of_a_survey_have_one_posterior() -> None:
     survey = ob.survey(opened(SOME.lazy()).query().truncate_per_group(2), LEVELS).release()
     posterior: Any = ob.Survey.from_json(survey.to_json()).posterior

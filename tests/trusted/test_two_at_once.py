@@ -89,13 +89,6 @@ def test_a_delta_of_a_context_is_below_1_beside_either(delta: float) -> None:
             checked(dp.unit_of(contributions=1), given, None, None)
 
 
-def test_every_weight_of_a_context_is_positive() -> None:
-    unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
-    for weights in ([1.0, 0.0, 2.0], [1.0, 2.0, -1.0]):
-        with pytest.raises(ValueError, match=r"split_by_weights\[\d\]=.*: must be finite and"):
-            checked(unit, loss, None, weights)
-
-
 def test_every_limit_of_every_bound_of_a_context_is_at_least_1() -> None:
     loss = dp.loss_of(epsilon=1.0)
     good = Bound(by=["age"], per_group=2, num_groups=3)
@@ -176,14 +169,6 @@ def test_columns_in_order_are_said_in_the_order_given() -> None:
         assert question.question.ordered == tuple(dict.fromkeys(ordered))
 
 
-@pytest.mark.parametrize(("number", "learned"), [(9, False), (10, True), (11, True)])
-def test_auto_learns_from_ten_categories_on(number: int, learned: bool) -> None:
-    labels = {"categories": list(range(number)), "nulls": 0, "unknown": 1}
-    question = {"column": "who", "mechanism": "laplace_parameters", **labels}
-    asked = ob.survey(query(), {"who": question})
-    assert asked.questions["who"].question.learned == learned
-
-
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("noise_only", [False, True])
 def test_auto_is_among_noise_on_counts_for_either_reason(learned, noise_only, monkeypatch):
@@ -217,15 +202,6 @@ def test_what_a_map_states_with_delta_does_not_fall(monkeypatch: pytest.MonkeyPa
     stated = [loss(d_in) for d_in in (0, 1, 2, 3, 9)]
     assert [one.epsilon for one in stated] == [0.0, *[1.0 - 1e-12] * 4]
     assert [one.delta for one in stated] == [0.0, *[1e-6] * 4]
-
-
-@pytest.mark.parametrize("given", [{"beta": 0.25}, {"gamma": 0.25}, {}])
-def test_either_smoothness_is_that_of_the_mechanism(given: dict[str, float]) -> None:
-    measurement = ob.m.make_smooth_hellinger_exponential(
-        SPACE.domain, SPACE.metric, dp.max_divergence(), 9.0, accounting="proven", **given
-    )
-    release = measurement(SPACE.prior_array + np.array([1, 2, 3]))
-    assert release.mechanism == ob.mechanisms.SmoothHellingerExponential(9.0, **given)
 
 
 def test_draws_of_unequal_counts_keep_their_places() -> None:

@@ -168,6 +168,19 @@ def test_a_filtered_column_would_hold_it() -> None:
     assert CANARY.encode() in pickle.dumps(kept)
 
 
+def test_an_error_while_counting_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Any, number: int) -> Any:
+        raise RuntimeError(CANARY)
+
+    query = asked(pl.LazyFrame({"key": [CANARY] * 5}))
+    query.resolve()
+    monkeypatch.setattr(OptimalThreshold, "draws", failing)
+    with pytest.raises(ob.ReleaseError) as error:
+        query.release()
+    assert CANARY not in str(error.value)
+    assert error.value.__cause__ is None
+
+
 def test_nothing_shown_is_an_answer() -> None:
     release = asked(pl.LazyFrame({"key": ["a", "b"]}), rest=0.2).release()
     assert release.categories == ()
