@@ -6,9 +6,7 @@ below move to the safe side (`docs/research/proofs.md`, "Exact accounting").
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -55,26 +53,6 @@ class Block:
         """`ln P / Q`, with NaN in rows that are no outcome."""
         with np.errstate(invalid="ignore"):
             return self.log_p - self.log_q
-
-
-class Pairs(Protocol):
-    """Pairs as bad as any: for two data sets at the distance in question, these or the reverse of
-    one of these bound their divergence.
-    """
-
-    @property
-    def method(self) -> str:
-        """Method by which the distributions were computed: "exact", or "windowed" where far
-        outcomes were lumped together.
-        """
-        ...
-
-    @property
-    def log_error(self) -> float:
-        """Bound on the difference between a log-probability and that of the sampler."""
-        ...
-
-    def blocks(self) -> Iterator[Block]: ...
 
 
 def extremes(block: Block) -> tuple[Floats, Floats]:

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
-    Pairs,
     WorstPair,
     concentrated,
     extremes,
@@ -29,6 +28,7 @@ from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import (
     FEASIBLE_WORK,
     WORST_OF_NOISE,
+    Pairs,
     all_pairs,
     largest_group,
     pairs_of,

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.accounting.divergences import Pairs
 from opendp_bayes.accounting.exponential import enumeration, two_categories
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import (
@@ -28,6 +27,10 @@ from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flip
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 
+#: Pairs as bad as any: for two data sets at the distance in question, these or the reverse of one
+#: of these bound their divergence. `log_error` bounds the difference between a log-probability and
+#: that of the sampler; `method` is "windowed" where far outcomes were lumped together, or "exact".
+Pairs = NoisePairs | enumeration.EnumeratedPairs | two_categories.TwoCategoryPairs
 #: Probabilities to compare, above which constructors and the calibration use the proven bound: a
 #: second or two.
 FEASIBLE_WORK = 20_000_000

@@ -43,10 +43,9 @@ def _lines(table: Table, width: int) -> Iterator[str]:
     if sum(widths) + between > width:
         parts = (chain(*(cell.split("\n") for cell in column)) for column in columns)
         widths = [max(map(len, column)) for column in parts]
-        texts, room = widths[: table.texts], width - between - sum(widths[table.texts :])
-        cut = ([min(text, most) for text in texts] for most in range(width, _NARROWEST, -1))
-        narrowest = [min(text, _NARROWEST) for text in texts]
-        widths[: table.texts] = next((some for some in cut if sum(some) <= room), narrowest)
+        room = width - between - sum(widths[table.texts :])
+        most = max(_NARROWEST, room // max(1, table.texts))
+        widths[: table.texts] = [min(text, most) for text in widths[: table.texts]]
     for row in (table.headings, *table.rows):
         cells = [textwrap.wrap(cell, wide) for cell, wide in zip(row, widths, strict=True)]
         for line in zip_longest(*cells, fillvalue=""):

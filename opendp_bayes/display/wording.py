@@ -58,8 +58,8 @@ def prior_said(prior: Sequence[float], *, learned: bool, ordered: Sequence[str] 
 
 
 def in_words(guarantee: PrivacyGuarantee) -> str:
-    """State the promise of a release in sentences: privacy loss, neighbours, and whether the number
-    of records is public.
+    """State the promise of a release in sentences: privacy loss, neighbours, whether the number of
+    records is public, and where rows were limited, what it is of.
 
     Bounds are rounded up to four significant digits.
 
@@ -76,18 +76,13 @@ def in_words(guarantee: PrivacyGuarantee) -> str:
     )
     if not guarantee.is_stated:
         return f"No privacy loss is stated here. {size}"
+    if guarantee.truncated:
+        rule = f" to {guarantee.kept}" if guarantee.kept else ""
+        size += (
+            f" The rows of each identifier were limited{rule} before they were counted: the results"
+            " are about the rows kept, not about all rows."
+        )
     return f"{stated_loss(guarantee)} for data sets that differ by {difference(guarantee)}. {size}"
-
-
-def limited(guarantee: PrivacyGuarantee) -> list[str]:
-    """Say of a release whose promise is `truncated` what it is of."""
-    if not guarantee.truncated:
-        return []
-    rule = f" to {guarantee.kept}" if guarantee.kept else ""
-    return [
-        f"The rows of each identifier were limited{rule} before they were counted: the results are"
-        " about the rows kept, not about all rows."
-    ]
 
 
 def stated_loss(guarantee: PrivacyGuarantee) -> str:

@@ -5,7 +5,7 @@ It depends on public things alone: the number of records or a guess of it, the p
 asked for, and proportions, made up or guessed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -115,27 +115,31 @@ def plan(
     return Plan(size, records, prior_used, distance.stated, budget, shares, ranked(rows))
 
 
-def default_mechanisms(size: int | None, k: int, *, pure: bool) -> Iterator[Mechanism]:
+def default_mechanisms(size: int | None, k: int, *, pure: bool) -> list[Mechanism]:
     """The simplest first. K-norm noise on two categories is discrete Laplace noise; a `pure` budget
     leaves out Gaussian noise.
     """
+    noise: list[Mechanism] = [
+        LaplaceParameters(1.0, total="private"),
+        LaplaceParameters(1.0, "floored", "private"),
+        KNormParameters(1.0),
+    ]
     if size is not None:
-        yield LaplaceParameters(1.0)
-        if k > 2:
-            yield KNormParameters(1.0)
-        yield LaplaceParameters(1.0, total="bounded")
-        yield LaplaceParameters(1.0, "floored")
-        yield LaplaceParameters(1.0, "floored", "bounded")
-    else:
-        yield LaplaceParameters(1.0, total="private")
-        yield LaplaceParameters(1.0, "floored", "private")
-        yield KNormParameters(1.0)
-    if not pure:
-        yield GaussianParameters(1.0)
-    yield HellingerExponential(1.0)
-    yield HellingerExponential(1.0, "local")
-    yield SmoothHellingerExponential(1.0)
-    yield PermuteAndFlip(1.0)
+        noise = [
+            LaplaceParameters(1.0),
+            *([KNormParameters(1.0)] if k > 2 else []),
+            LaplaceParameters(1.0, total="bounded"),
+            LaplaceParameters(1.0, "floored"),
+            LaplaceParameters(1.0, "floored", "bounded"),
+        ]
+    return [
+        *noise,
+        *([] if pure else [GaussianParameters(1.0)]),
+        HellingerExponential(1.0),
+        HellingerExponential(1.0, "local"),
+        SmoothHellingerExponential(1.0),
+        PermuteAndFlip(1.0),
+    ]
 
 
 def _row(

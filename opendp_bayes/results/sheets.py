@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.tables import estimates_table
-from opendp_bayes.display.wording import in_plain_words, in_words, limited, prior_said
+from opendp_bayes.display.wording import in_plain_words, in_words, prior_said
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import TAKES_LONG, Estimate, estimate_or_reason, says_little
@@ -28,8 +28,8 @@ def estimates_sheet(
     percent: bool = False,
 ) -> Sheet:
     """Sheet of a frame of estimates: its table, whose guarantee it has, and what else is said."""
-    stated = [f"{whose}{in_words(guarantee)}", *limited(guarantee)]
-    return Sheet((estimates_table(frame, level, percent=percent),), (*stated, *notes), title)
+    stated = f"{whose}{in_words(guarantee)}"
+    return Sheet((estimates_table(frame, level, percent=percent),), (stated, *notes), title)
 
 
 def shown_of(result: Any, level: float, *, wait: bool) -> tuple["pl.DataFrame", list[str]]:

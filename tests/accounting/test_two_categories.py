@@ -14,11 +14,7 @@ from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import extremes, hockey_stick
 from opendp_bayes.accounting.exponential import two_categories
 from opendp_bayes.accounting.exponential.two_categories import TABLE_ERROR, TwoCategoryPairs, window
-from opendp_bayes.mechanisms import (
-    HellingerExponential,
-    SmoothHellingerExponential,
-    hellinger_distance,
-)
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
@@ -73,79 +69,16 @@ ONCE = list(zip([40, 3000, 20_000], PRIORS, strict=True))
     ],
 )
 def test_tables(size: int, prior: tuple[float, float]) -> None:
-    """Blocks at both ends, where distances are computed, and between, interpolated."""
+    """Blocks at both ends and between."""
     rng = np.random.default_rng(size)
     columns = min(max((1 << 19) // (2 * window(size, prior) + 3), 16), size // 4)
-    interpolated = 0
-    with pytest.MonkeyPatch.context() as patch:
-        original = two_categories._interpolation
-
-        def counted(t: Any) -> Any:
-            nonlocal interpolated
-            interpolated += 1
-            return original(t)
-
-        patch.setattr(two_categories, "_interpolation", counted)
-        for first in [0, columns, size // 3, size // 2, 2 * size // 3, size - columns + 1]:
-            assert worst_table_error(size, prior, first, columns, rng) <= TABLE_ERROR
-    assert interpolated >= 2 or size < 20_000
+    for first in [0, columns, size // 3, size // 2, 2 * size // 3, size - columns + 1]:
+        assert worst_table_error(size, prior, first, columns, rng) <= TABLE_ERROR
 
 
-def largest_error_of_interpolation(size: int, prior: tuple[float, float]) -> float:
-    """Of the table of all data sets, relative to the distances computed one by one."""
-    t, offsets = np.arange(size + 1), np.arange(-size, size + 1)[:, None]
-    table = two_categories._distances(prior, size, t, offsets)
-    outcome = t + offsets
-    possible = (outcome >= 0) & (outcome <= size) & (offsets != 0)
-    first, second = (
-        np.stack([prior[0] + x, prior[1] + (size - x)], axis=-1)
-        for x in (np.broadcast_to(t, outcome.shape)[possible], outcome[possible])
-    )
-    return float(np.max(np.abs(table[possible] / hellinger_distance(first, second) - 1)))
-
-
-@pytest.mark.parametrize("prior", [(1e3, 1e3), (900.0, 4e5)])
-def test_interpolation_up_to_the_ends_under_a_large_prior(prior: tuple[float, float]) -> None:
-    """Where some data sets of the block have an outcome at the offset and others not."""
-    assert largest_error_of_interpolation(100, prior) <= TABLE_ERROR
-
-
-def test_nodes_of_interpolation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chebyshev's of the interval; where a value is at a node, it is taken from there."""
-    t = np.arange(100, 301)
-    nodes, matrix = two_categories._interpolation(t)
-    expected = 200 + 100 * np.polynomial.chebyshev.chebpts1(two_categories._NODES)
-    assert np.sort(nodes) == pytest.approx(expected, rel=1e-14)
-    assert nodes**3 @ matrix == pytest.approx(t**3, rel=1e-12)
-    monkeypatch.setattr(two_categories, "_NODES", 3)
-    nodes, matrix = two_categories._interpolation(t)
-    assert nodes[1] == 200
-    assert matrix[:, 100].tolist() == [0, 1, 0]
-    assert nodes**2 @ matrix == pytest.approx(t**2, rel=1e-12)
-
-
-def test_nodes_suffice_for_the_blocks_that_are_interpolated() -> None:
-    """The error falls with the powers of the axes of the ellipse to the singularities."""
-    to_there = 1 + 2 / two_categories._NARROW
-    axes = to_there + math.sqrt(to_there**2 - 1)
-    assert axes**-two_categories._NODES < 1e-6 * TABLE_ERROR
-
-
-def test_notices_a_kink_at_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = two_categories._divergence
-    monkeypatch.setattr(
-        two_categories,
-        "_divergence",
-        lambda prior, size, t, offsets, least_count=0: original(prior, size, t, offsets, 0),
-    )
-    assert largest_error_of_interpolation(100, (1e3, 1e3)) > 1e6 * TABLE_ERROR
-
-
-def test_notices_a_table_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notices_a_table_that_is_wrong() -> None:
     rng = np.random.default_rng(1)
     assert worst_table_error(20_000, (1.0, 1.0), 10_000, 100, rng, change=2e-13) > TABLE_ERROR
-    monkeypatch.setattr(two_categories, "_NODES", 6)
-    assert worst_table_error(20_000, (1.0, 1.0), 10_000, 800, rng) > TABLE_ERROR
 
 
 def test_no_window_where_every_data_set_is_far_from_the_next() -> None:

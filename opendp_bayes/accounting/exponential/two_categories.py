@@ -25,16 +25,10 @@ TABLE_ERROR = 2.0**-43
 _FAR = 40.0
 #: Entries of one block.
 _ENTRIES = 1 << 19
-#: It has at least so many data sets, so that few of them have to be interpolation nodes.
-_FEWEST_COLUMNS = 64
 #: Entries of all blocks of one size and prior, above which they are computed again at each use.
 _CACHED_ENTRIES = 1 << 24
-_NODES = 18
 #: Data sets at which a convex function of them is computed at a time.
 _POINTS = 33
-#: Interpolation is used where a block of data sets is at most this part of the smallest
-#: concentration it meets.
-_NARROW = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +133,7 @@ def _cached_tables(
 def _tables(
     size: int, prior: tuple[float, float], reach: int, last: int, overlap: int
 ) -> Iterator[tuple[int, Floats]]:
-    columns = max(_ENTRIES // (2 * reach + 1), _FEWEST_COLUMNS)
+    columns = max(_ENTRIES // (2 * reach + 1), 1)
     offsets = np.arange(-reach, reach + 1)[:, None]
     first = 0
     while first <= last:
@@ -149,57 +143,16 @@ def _tables(
 
 
 def _distances(prior: tuple[float, float], size: int, t: Integers, offsets: Integers) -> Floats:
-    reach, length = int(offsets[-1, 0]), float(t[-1] - t[0])
-    smallest = min(prior[0] + t[0], prior[1] + size - t[-1]) - reach
-    if t.size > _NODES and smallest > 0 and length <= _NARROW * smallest:
-        nodes, matrix = _interpolation(t)
-        # Not stopped at a count of 0, where there would be a kink: for large priors a block may
-        # have outcomes on both sides of it.
-        divergence = _divergence(prior, size, nodes[None], offsets, least_count=-np.inf) @ matrix
-    else:
-        divergence = _divergence(prior, size, t[None], offsets)
-    # Rows from here to its mirror image need expm1.
-    near = int(np.searchsorted(-divergence.min(axis=1)[: reach + 1], -0.5))
-    table = np.empty_like(divergence)
-    inner = slice(near, 2 * reach + 1 - near)
-    table[inner] = distance_from_divergence(divergence[inner])
-    for outer in (slice(0, near), slice(2 * reach + 1 - near, None)):
-        table[outer] = np.sqrt(1 - np.exp(-divergence[outer]))
-    if t[0] < reach or t[-1] + reach > size:
-        outcome = t + offsets
-        table[(outcome < 0) | (outcome > size)] = np.inf
+    table, outcome = distance_from_divergence(_divergence(prior, size, t, offsets)), t + offsets
+    table[(outcome < 0) | (outcome > size)] = np.inf
     return table
 
 
-def _divergence(
-    prior: tuple[float, float],
-    size: int,
-    t: Floats | Integers,
-    offsets: Integers,
-    least_count: float = 0,
-) -> Floats:
+def _divergence(prior: tuple[float, float], size: int, t: Integers, offsets: Integers) -> Floats:
     """`-ln BC` between the posteriors of t and of `t + offset`, broadcast; only meaningful where
     both are data sets.
-
-    Elsewhere counts stop at `least_count`; with minus infinity they go on below 0, for priors that
-    stay positive so.
     """
     half = np.abs(offsets) / 2
-    lower = np.maximum(t + np.minimum(offsets, 0), least_count)
-    upper = np.maximum(size - t - np.maximum(offsets, 0), least_count)
+    lower = np.maximum(t + np.minimum(offsets, 0), 0)
+    upper = np.maximum(size - t - np.maximum(offsets, 0), 0)
     return np.asarray(gap_above(prior[0] + lower, half) + gap_above(prior[1] + upper, half))
-
-
-def _interpolation(t: Integers) -> tuple[Floats, Floats]:
-    """Chebyshev nodes of the interval of t, shape `(q,)`, and the matrix that takes values there to
-    values at t, shape `(q, t.size)`.
-    """
-    angle = (2 * np.arange(_NODES) + 1) * np.pi / (2 * _NODES)
-    middle, radius = (t[0] + t[-1]) / 2, (t[-1] - t[0]) / 2
-    nodes = middle + radius * np.cos(angle)
-    weights = (-1.0) ** np.arange(_NODES) * np.sin(angle)
-    difference = t[None] - nodes[:, None]
-    exact = difference == 0
-    terms = weights[:, None] / np.where(exact, 1.0, difference)
-    terms = np.where(exact.any(axis=0), exact, terms)
-    return nodes, terms / terms.sum(axis=0)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.simplex import candidate, candidates, check_enumerable
-from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior, as_size
+from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
 from opendp_bayes.mechanisms.exponential.hellinger_exponential import HellingerExponential
 from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     Chosen,
@@ -115,12 +115,6 @@ class PermuteAndFlip(Chosen):
         return PrivacyLoss(
             epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(epsilon**2 / 2)
         )
-
-    def _checked(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
-        counts = as_counts(counts)
-        prior = as_prior(prior, counts.size)
-        self.check(size=int(counts.sum()), prior=prior)
-        return counts, prior
 
 
 def log_permute_and_flip(exponents: Floats) -> Floats:

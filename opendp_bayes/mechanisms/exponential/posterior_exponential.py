@@ -63,6 +63,16 @@ class Chosen(ABC):
         """Return the draw unchanged: it is counts already."""
         return drawn
 
+    @abstractmethod
+    def check(self, *, size: int | None, prior: Floats) -> None:
+        """Raise `ValueError` for sizes and priors that it cannot be used for."""
+
+    def _checked(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
+        counts = as_counts(counts)
+        prior, size = as_prior(prior, counts.size), int(counts.sum())
+        self.check(size=as_size(size) if size else 0, prior=prior)
+        return counts, prior
+
 
 def public_size(user: str, size: int | None) -> int:
     """Return `size`; raise `ValueError` that names `user` where it is private: the candidates
@@ -175,7 +185,7 @@ class PosteriorExponential(Chosen, Widths):
         ValueError
             If there are too many candidates to enumerate.
         """
-        counts, prior = _checked(counts, prior)
+        counts, prior = self._checked(counts, prior)
         size, k = int(counts.sum()), counts.size
         check_enumerable(size, k)
         exponents = np.zeros(1)
@@ -187,19 +197,10 @@ class PosteriorExponential(Chosen, Widths):
         """`draws` releases, shape `(draws, k)`, for any number of records and categories, by
         `opendp_bayes.samplers.exponential.hellinger_candidates`.
         """
-        counts, prior = _checked(counts, prior)
+        counts, prior = self._checked(counts, prior)
         if not counts.any():
             return np.zeros((draws, counts.size), dtype=np.int64)
         return HellingerSampler(counts, prior, self.width(counts, prior)).draw(draws)
-
-
-def _checked(counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
-    counts = as_counts(counts)
-    prior = as_prior(prior, counts.size)
-    check_categories(counts.size)
-    if counts.any():
-        as_size(int(counts.sum()))
-    return counts, prior
 
 
 def uniform_share(size: int, prior: Floats, largest_exponent: float) -> float:
