@@ -115,10 +115,6 @@ class Covered:
             chosen.append(test)
         return chosen
 
-    def at_import(self, path: str, source: str, first: int) -> bool:
-        """Whether an import runs a mistake that begins in this line."""
-        return "" in self._met(path, source, first)
-
     @cached_property
     def _running(self) -> set[str]:
         """The tests that run a line."""

@@ -18,7 +18,7 @@ from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResul
 from tests.mutants.covering import Covered
 from tests.mutants.harmless import Places
 from tests.mutants.report import is_settled
-from tests.mutants.running import PROJECT, Copy, Warm
+from tests.mutants.running import PROJECT, Copy
 
 KEPT = PROJECT / ".mutants"
 #: Mistakes that somebody makes. Other exchanges of operators fail at once, also in annotations.
@@ -101,12 +101,9 @@ def try_area(area: dict[str, Any], number: int, only: str) -> None:
     new = {file: path.with_suffix(".new") for file, path in kept.items() if not path.exists()}
     if new:
         _copy().record(area["modules"], new)
-    covered = Covered.read([new.get(file, path) for file, path in kept.items()])
-    warm = _copy().collect(area["tests"], covered.seconds)
-    if new:
-        _without_mistakes(warm, area["modules"][0], list(Covered.read(new.values()).seconds))
-        for file, path in new.items():  # from now on it is trusted, also by a run after this one
-            path.rename(kept[file])
+    for file, path in new.items():  # from now on it is trusted, also by a run after this one
+        path.rename(kept[file])
+    covered = Covered.read(kept.values())
     for module in map(Module, area["modules"]):
         if only not in module.path:
             continue
@@ -116,39 +113,22 @@ def try_area(area: dict[str, Any], number: int, only: str) -> None:
             settled = {job for job, result in db.results if is_settled(module.path, result)}
             for item in chosen(db, number, (PROJECT / module.path).read_text()):
                 if item.job_id not in settled:
-                    result = planted(_copy(), warm, module, item, covered)
+                    result = planted(_copy(), module, item, covered)
                     db.set_result(item.job_id, result)
                     print("." if result.is_killed else "s", end="", flush=True)
         print(f" {module.path}", flush=True)
-    warm.close()
 
 
-def _without_mistakes(warm: Warm, module: str, tests: list[str]) -> None:
-    """Check that the tests pass in a process that is forked after they were collected."""
-    text = (PROJECT / module).read_text()
-    found = warm.run(tests, module, text, text)
-    if found is None or found[0] != TestOutcome.SURVIVED:
-        raise SystemExit(f"Tests fail without any mistake, once they are collected.\n{found}")
-
-
-def planted(copy: Copy, warm: Warm, module: Module, item: WorkItem, covered: Covered) -> WorkResult:
-    """What the tests that meet a mistake come to with it. One that none meets goes unnoticed.
-
-    Tests that are collected already are asked first. Where none of them fails, and the mistake is
-    run by an import too, they are run again with it in place from the start.
-    """
+def planted(copy: Copy, module: Module, item: WorkItem, covered: Covered) -> WorkResult:
+    """What the tests that meet a mistake come to with it. One that none meets goes unnoticed."""
     (mutation,) = item.mutations
     operator = get_operator(mutation.operator_name)(**mutation.operator_args)
     source = (PROJECT / module.path).read_text()
-    met = module.path, source, mutation.start_pos[0]
-    tests, imported = covered.tests(*met, PATIENCE), covered.at_import(*met)
+    tests = covered.tests(module.path, source, mutation.start_pos[0], PATIENCE)
     with use_mutation(copy.place / module.path, operator, mutation.occurrence) as (before, after):
         outcome, printed = TestOutcome.SURVIVED, "no test runs this line"
         if tests:
-            found = warm.run(tests, module.path, before, after)
-            if not found or (found[0] == TestOutcome.SURVIVED and imported):
-                found = copy.run(tests, covered.seconds)
-            outcome, printed = found
+            outcome, printed = copy.run(tests, covered.seconds)
     lines = unified_diff(before.split("\n"), after.split("\n"), "before", "after", lineterm="")
     diff = "\n".join(lines)
     return WorkResult(WorkerOutcome.NORMAL, printed, outcome, diff)

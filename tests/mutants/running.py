@@ -10,14 +10,11 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 from cosmic_ray.work_item import TestOutcome
 
-from tests.mutants.collected import Collected
 from tests.mutants.covering import Recorder, Selection
 
 PROJECT = Path(__file__).parents[2]
@@ -78,16 +75,6 @@ class Copy:
         if status:
             raise SystemExit(f"Tests fail without any mistake.\n{printed}")
 
-    def collect(self, files: list[str], seconds: dict[str, float]) -> "Warm":
-        """The tests of these files, collected by a process that waits for mistakes."""
-        here, there = Pipe()
-        if not os.fork():
-            here.close()
-            waiting = Collected(there, seconds)
-            self._child(lambda: _pytest(files, "-x", plugins=[waiting]))
-        there.close()
-        return Warm(self, here)
-
     def _fork(self, run: Callable[[], int]) -> tuple[int, str]:
         """The status with which a child that runs this ends, and the end of what it prints."""
         child = os.fork()
@@ -126,29 +113,6 @@ def _elsewhere(place: str) -> bool:
     """Whether this is no folder of the project itself, whose environment may be inside of it."""
     path = Path(place or ".")
     return not path.is_relative_to(PROJECT) or path.is_relative_to(sys.prefix)
-
-
-class Warm:
-    """Tests that are collected, and wait for mistakes in what they have imported."""
-
-    def __init__(self, copy: Copy, connection: Connection) -> None:
-        self._copy = copy
-        self._connection = connection
-
-    def run(
-        self, tests: list[str], module: str, before: str, after: str
-    ) -> tuple[TestOutcome, str] | None:
-        """What the tests come to up to the first that fails, with this text of a module in place
-        of that before; None if they cannot tell.
-        """
-        self._connection.send((tests, str(self._copy.place / module), before, after))
-        status = self._connection.recv()
-        return None if status is None else _outcome(status, self._copy.printed())
-
-    def close(self) -> None:
-        """End the process."""
-        self._connection.send(None)
-        os.wait()
 
 
 def _outcome(status: int, printed: str) -> tuple[TestOutcome, str]:
