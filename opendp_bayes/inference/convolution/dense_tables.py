@@ -7,7 +7,6 @@ data sets are public, or there is one data set and its number is private.
 """
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -28,7 +27,7 @@ Axes = Sequence[Integers]
 _WIDE = 16.0
 #: Relative to the largest, the error of a transform, and the smallest probability of the sums that
 #: leaves enough digits.
-_ROUNDING, _FEWEST_DIGITS = 1e-15, 1e-9
+_ROUNDING, _FEWEST_DIGITS = 1e-15, 1e-12
 #: Numbers of records are taken together that differ by this share, in no more parts than these;
 #: those of a smaller share of the largest weight do not count.
 _NEAR, _MOST_PARTS, _NEGLIGIBLE = 0.12, 40, 1e-8
@@ -59,12 +58,7 @@ class JointLaw:
             np.concatenate([getattr(law, field) for law in parts])
             for field in ("counts", "left", "variance")
         )
-        # Few records left are the same in many parts.
-        few, apart = (variance == 0) & (left < _FEW_LEFT), -1 - np.arange(left.size)
-        key = np.where(few, counts * _FEW_LEFT + left, apart)
-        _, first, group_of = np.unique(key, return_index=True, return_inverse=True)
-        together = np.asarray(np.bincount(group_of, weights), dtype=np.float64)
-        return cls(counts[first], together, left[first], variance[first])
+        return cls(counts, weights, left, variance)
 
 
 def moments(axes: Sequence[Axes], logs: Sequence[Floats], tilt: Floats) -> tuple[Floats, Floats]:
@@ -117,14 +111,14 @@ class Convolved:
         log_weight: Callable[[Axes], Floats],
     ) -> None:
         self._axes, self._concentration, self._log_weight = axes, concentration, log_weight
-        self.tilt, self._ends = tilt, (0.0, np.inf)
+        self._tilt = tilt
         self._mean, covariance = moments(axes, logs, tilt)
-        self.deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         tilted = [log + _along(row, tilt) for row, log in zip(axes, logs, strict=True)]
         self._tables = [special.softmax(log) for log in tilted]
         self._log_constant = float(sum(special.logsumexp(log) for log in tilted))
         shape = []
-        for axis, deviation in enumerate(self.deviations.tolist()):
+        for axis, deviation in enumerate(deviations.tolist()):
             lengths = [row[axis].size for row in axes]
             length = min(sum(lengths), max(lengths) + int(np.ceil(_WIDE * deviation)))
             shape.append(fft.next_fast_len(length + 1, real=True))
@@ -167,17 +161,12 @@ class Convolved:
         return self._values(self._transforms[0] * self._others[0])
 
     @cached_property
-    def _has_digits(self) -> NDArray[np.bool_]:
-        """True for sums whose probability, before their weights, transforms have digits of."""
-        return np.asarray(self._sums > _FEWEST_DIGITS * self._sums.max())
-
-    @cached_property
     def _weighted(self) -> tuple[Floats, float]:
         """Weights of the sums, and the logarithm of what they are divided by."""
-        rates = [rate * number for rate, number in zip(self.tilt, self._numbers, strict=True)]
+        rates = [rate * number for rate, number in zip(self._tilt, self._numbers, strict=True)]
         log_weight = self._log_weight(self._numbers) - sum(rates)
-        inside = (self._total >= self._ends[0]) & (self._total <= self._ends[1])
-        log_weight = np.where(inside & self._has_digits, log_weight, -np.inf)
+        has_digits = self._sums > _FEWEST_DIGITS * self._sums.max()
+        log_weight = np.where(has_digits, log_weight, -np.inf)
         top = float(log_weight.max())
         if top == -np.inf:
             raise ValueError(
@@ -195,26 +184,6 @@ class Convolved:
     def log_evidence(self) -> float:
         """The logarithm of the sum of all weights."""
         return float(np.log(self._law.sum())) + self._weighted[1] + self._log_constant
-
-    @cached_property
-    def served(self) -> tuple[int, int]:
-        """The least and the largest number of records with enough digits."""
-        numbers = self._total[self._has_digits]
-        return int(numbers.min()), int(numbers.max())
-
-    def between(self, least: float, most: float) -> "Convolved":
-        """Without other numbers of records; some of these must be served."""
-        restricted = copy(self)
-        restricted._ends = least, most
-        for cached in ("_weighted", "_law"):
-            restricted.__dict__.pop(cached, None)
-        return restricted
-
-    def log_weight_of(self, number: int) -> float:
-        """The logarithm of the weight of a number of records, as `log_evidence` is that of all."""
-        with np.errstate(divide="ignore"):
-            law = float(np.log(self._law[self._total == number].sum()))
-        return law + self._weighted[1] + self._log_constant
 
     def number_law(self) -> tuple[Integers, Floats]:
         """Numbers of all records and their probabilities."""
@@ -283,8 +252,11 @@ class Convolved:
         few = np.arange(min(max(_FEW_LEFT - least, 0), law.size))
         index = (np.arange(counts_here.size)[:, None] + few) % law.size
         right = self._total[index] == counts_here + least + few
-        masses = self._tables[category][:, None] * law[few] * self._weighted[0][index] * right
-        law[few] = 0.0
+        masses = self._tables[category][:, None] * law[few] * self._weighted[0][index]
+        # At other places of the cycle are sums that are larger by its length.
+        right &= 2 * (masses * right).sum(axis=0) > masses.sum(axis=0)
+        masses *= right
+        law[few[right.any(axis=0)]] = 0.0
         seen = masses > _ROUNDING * masses.max(initial=0.0)
         counts, left = (array[seen] for array in np.broadcast_arrays(counts_here, least + few))
         near = JointLaw(counts, masses[seen], left.astype(np.float64), np.zeros(left.size))
