@@ -4,9 +4,9 @@ identifier, the only thing OpenDP compares.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,15 +22,11 @@ from opendp_bayes.release_format.labels import are_same, distinct, in_order
 from opendp_bayes.trusted.boundary import ContractError
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """Label of one count of a query per group: the rows of one category in one group."""
 
     group: Key
     label: Label
-
-    def __deepcopy__(self, memo: Any) -> "Cell":
-        return Cell(self.group, self.label)  # whose parts nobody can change; there are thousands
 
 
 @dataclass(frozen=True)
@@ -150,6 +146,9 @@ class CountsSpace(UserSpace):
         except BaseException:  # noqa: BLE001 - OpenDP calls this
             return False
         return True
+
+    def __deepcopy__(self, memo: Any) -> "CountsSpace":
+        return copy(self)  # of thousands of parts, which nobody can change
 
     def counts(self, value: Any) -> Integers:
         """Return a member as int64 counts; `ContractError` if it is not one."""
