@@ -63,9 +63,6 @@ class Unchanging:
             f"{name}: is what the {type(self).__name__} was made with, and stays. Make another one."
         )
 
-    def __delattr__(self, name: str) -> None:
-        setattr(self, name, None)
-
 
 def require_features(caller: str) -> None:
     """Raise `ValueError` with the line to type unless the OpenDP features that user-defined
@@ -85,20 +82,21 @@ def require_features(caller: str) -> None:
         )
 
 
-class _WhileSilenced:
+class _Silence:
     """Stands for the pattern of a warning's text in a filter: it matches any, as long as anything
     is silenced.
     """
 
     blocks: ClassVar[set[object]] = set()  # running now, in any thread
     lock: ClassVar[Any] = RLock()
-    errors: ClassVar[int | None] = None  # standard error, while another file stands for it
+    errors: int | None = None  # where standard error led, while it leads nowhere
 
     def match(self, text: str) -> bool:
         return bool(self.blocks)
 
 
-_SILENCE = ("ignore", _WhileSilenced(), Warning, None, 0)
+_SILENCE = _Silence()
+_FILTER = ("ignore", _SILENCE, Warning, None, 0)
 
 
 @contextmanager
@@ -112,38 +110,29 @@ def silenced() -> Iterator[None]:
     error comes back with the end of the last block.
     """
     filters = cast(list[Any], warnings.filters)
-    if not filters or filters[0] is not _SILENCE:
-        filters.insert(0, _SILENCE)
+    if not filters or filters[0] is not _FILTER:
+        filters.insert(0, _FILTER)
     block = object()
     try:
-        with _WhileSilenced.lock:
-            _WhileSilenced.blocks.add(block)
-            if _WhileSilenced.errors is None:
+        with _SILENCE.lock:
+            _SILENCE.blocks.add(block)
+            if _SILENCE.errors is None:
                 with suppress(OSError):  # there is none
-                    _WhileSilenced.errors = _nowhere()
+                    _SILENCE.errors = os.dup(_ERRORS)
+                    _lead_errors(os.open(os.devnull, os.O_WRONLY))
         yield
     finally:
-        with _WhileSilenced.lock:
-            _WhileSilenced.blocks.discard(block)
-            if not _WhileSilenced.blocks:
-                _heard()
+        with _SILENCE.lock:
+            _SILENCE.blocks.discard(block)
+            if not _SILENCE.blocks and _SILENCE.errors is not None:
+                _lead_errors(_SILENCE.errors)
+                _SILENCE.errors = None
 
 
-def _nowhere() -> int:
-    """Let standard error lead nowhere, and return a number for where it led."""
-    original = os.dup(_ERRORS)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, _ERRORS)
-    os.close(nowhere)
-    return original
-
-
-def _heard() -> None:
-    """Let standard error lead where it did before."""
-    original, _WhileSilenced.errors = _WhileSilenced.errors, None
-    if original is not None:
-        os.dup2(original, _ERRORS)
-        os.close(original)
+def _lead_errors(number: int) -> None:
+    """Let standard error lead where an open file of this number leads, and close that one."""
+    os.dup2(number, _ERRORS)
+    os.close(number)
 
 
 def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:

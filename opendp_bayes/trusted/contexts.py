@@ -111,7 +111,11 @@ class CheckedContext(Unchanging, Context):
                 " ob.Ledger('budget.ledger', epsilon=3)."
             )
         unit, loss = _as_unit(arguments["privacy_unit"]), _as_loss(arguments["privacy_loss"])
-        _check_split(arguments["split_evenly_over"], arguments["split_by_weights"])
+        evenly, weights = arguments["split_evenly_over"], arguments["split_by_weights"]
+        if evenly is not None:
+            as_size(evenly, "split_evenly_over", "queries")
+        for position, weight in enumerate(() if weights is None else weights):
+            as_positive(weight, f"split_by_weights[{position}]")
         return {**arguments, "privacy_unit": unit, "privacy_loss": loss}
 
     def query(self, **kwargs: Any) -> Query | LazyFrameQuery:
@@ -303,10 +307,3 @@ def _as_loss(stated: Any) -> tuple[Measure, Any]:
         f"privacy_loss={measure}: must be dp.loss_of(epsilon=...) or dp.loss_of(rho=...), each with"
         " or without delta=."
     )
-
-
-def _check_split(evenly: Any, weights: Any) -> None:
-    if evenly is not None:
-        as_size(evenly, "split_evenly_over", "queries")
-    for position, weight in enumerate(() if weights is None else weights):
-        as_positive(weight, f"split_by_weights[{position}]")

@@ -201,15 +201,10 @@ def counted_distance(domain: Domain, metric: Metric) -> Callable[[Any], Bounds]:
             " `query.truncate_per_group(k)` in a Context, or with a truncating plan in"
             " make_stable_lazyframe(..., MO='FrameDistance<SymmetricDistance>')."
         )
-    if is_vector:
-        raise ValueError(
-            f"input_metric={metric}: must be symmetric_distance(), insert_delete_distance(),"
-            " change_one_distance() or hamming_distance()."
-        )
     raise ValueError(
-        f"input_metric={metric}: must be symmetric_distance(), change_one_distance() or"
-        " frame_distance(symmetric_distance()). Order does not matter to counts: use"
-        " symmetric_distance() for insert-delete and change_one_distance() for Hamming distances."
+        f"input_metric={metric}: must be symmetric_distance() or change_one_distance(), of a vector"
+        " also insert_delete_distance() or hamming_distance(), and of a frame, whose order does not"
+        " matter to counts, frame_distance(symmetric_distance())."
     )
 
 

@@ -186,7 +186,12 @@ def measurement_of(
     accounting: Accounting = "exact",
 ) -> Measurement:
     """Make a setting a measurement on its space, as `make_mechanism` says."""
-    measured = _measured(output_measure, delta, accounting)
+    as_choice(accounting, "accounting", get_args(Accounting))
+    measured = loss_in(output_measure)
+    if as_delta(delta) and name_of(output_measure) != WITH_DELTA:
+        raise ValueError(
+            f"delta={told(delta)}: must be 0, or below 1 under approximate(max_divergence())."
+        )
     draw = paced(drawer(setting), setting)
     loss = _losses(setting, delta, accounting)
     name = type(setting.mechanism).__name__
@@ -212,21 +217,6 @@ def measurement_of(
     )
     measurement.accounting = guarantee.loss.method
     return measurement
-
-
-def _measured(
-    output_measure: Measure, delta: float, accounting: Accounting
-) -> Callable[[PrivacyLoss], tuple[float, ...]]:
-    """Choose the function that expresses a loss in a measure, after checking that the measure goes
-    with this δ.
-    """
-    as_choice(accounting, "accounting", get_args(Accounting))
-    measured = loss_in(output_measure)
-    if as_delta(delta) and name_of(output_measure) != WITH_DELTA:
-        raise ValueError(
-            f"delta={told(delta)}: must be 0, or below 1 under approximate(max_divergence())."
-        )
-    return measured
 
 
 def _releasing(

@@ -205,10 +205,10 @@ def debited(ask: Callable[[Any], Any], query: Measurement, d_in: Any) -> Callabl
     if d_in is not None:
         loss = query.map(d_in)
         cost += f": {shown(as_tuple(loss))} ({query.output_measure})"
+    spaces = *query.input_space, query.output_measure
     if d_in is None or name_of(query.output_measure) == _NOT_NESTED:
-        outcome = ask(_never_failing(query))
+        outcome = ask(make_user_measurement(*spaces, lambda data: _outcome(query, data), query.map))
     else:
-        spaces = *query.input_space, query.output_measure
         compositor = ask(make_adaptive_composition(*spaces, d_in, [loss]))
         outcome = None
 
@@ -219,12 +219,6 @@ def debited(ask: Callable[[Any], Any], query: Measurement, d_in: Any) -> Callabl
         return result
 
     return answer
-
-
-def _never_failing(query: Measurement) -> Any:
-    """The measurement of the outcome of another one."""
-    spaces = *query.input_space, query.output_measure
-    return make_user_measurement(*spaces, lambda data: _outcome(query, data), query.map)
 
 
 def _outcome(ask: Callable[[Any], Any], question: Any) -> tuple[Any, str]:

@@ -175,23 +175,19 @@ def _of_narwhals(native: Any) -> tuple[pl.DataFrame, dict[str, str]]:
         ) from None
     try:
         with silenced():
-            frame = nw.from_native(native)
+            frame = nw.from_native(native, eager_only=True)
     except TypeError:
         raise TypeError(
             f"data={kind}: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or"
-            f" a table of pyarrow.{_advice(native)}"
+            " a table of pyarrow. Make one first, as in pl.DataFrame(...); of a table of an engine"
+            " opendp_bayes_engines.columns(table, [...]) makes one (pip install"
+            " opendp-bayes-engines)."
         ) from None
     except nw.exceptions.DuplicateError:
         frame = None
     if frame is None:
         # Not which: of a file without a header, its columns are somebody's record.
         raise ValueError(f"data={kind}: two columns have one name; rename them.")
-    if not isinstance(frame, nw.DataFrame):
-        raise TypeError(
-            f"data={kind}: is a frame of an engine; open what"
-            " `opendp_bayes_engines.columns(frame, [...])` writes of it (pip install"
-            " opendp-bayes-engines)."
-        )
     left_out: dict[str, str] = {}
     if frame.implementation.is_pandas_like():
         left_out = {
@@ -213,16 +209,3 @@ def _of_narwhals(native: Any) -> tuple[pl.DataFrame, dict[str, str]]:
     )
     texts = (column_named(column).cast(pl.String) for column in coded)
     return converted.with_columns(texts), left_out
-
-
-def _advice(native: Any) -> str:
-    """A sentence on how a frame is made of what is none."""
-    if type(native).__module__ == "pyarrow._dataset":
-        return (
-            " Give the path of its folder, or scan its files, as in"
-            " ob.context(pl.scan_parquet('data/*.parquet'), ...)."
-        )
-    tables = ("__arrow_c_stream__", "__arrow_c_array__", "__array__")
-    if isinstance(native, (dict, list)) or any(hasattr(native, protocol) for protocol in tables):
-        return " Make one of it first, as in pl.DataFrame(...)."
-    return ""

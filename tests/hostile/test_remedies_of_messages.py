@@ -312,7 +312,7 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
         lambda _: ob.posterior(of_pandas(object).query(), "vote", **VOTE),
         lambda _: answered(of_pandas("string").query()),
     ),
-    "is a frame of an engine": (
+    "of a table of an engine": (
         lambda _: of_an_engine(lambda relation, _: relation),
         lambda _: of_an_engine(lambda relation, columns: columns(relation, ["vote"])),
     ),

@@ -21,7 +21,7 @@ from opendp.mod import OpenDPException
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.trusted.boundary import (
-    _SILENCE,
+    _FILTER,
     ContractError,
     checked_map,
     descriptor_of,
@@ -268,8 +268,8 @@ def test_the_filter_of_warnings_is_there_once_however_many_blocks_run():
         for _ in range(3):
             with silenced(), silenced():
                 pass
-        assert warnings.filters.count(_SILENCE) == 1
-        assert warnings.filters[0] is _SILENCE
+        assert warnings.filters.count(_FILTER) == 1
+        assert warnings.filters[0] is _FILTER
 
 
 def test_guarded_passes_results_and_public_messages():

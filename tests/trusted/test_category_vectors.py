@@ -177,7 +177,12 @@ def test_a_wrong_size_fails_with_a_public_message():
 DROPPED = {"unknown": ob.DROP}
 DISCRETE = {"metric": dp.discrete_distance()}
 REFUSED = {
-    "a column": ({"column": "x"}, {}, TypeError, "column='x': must be left out, because a vector"),
+    "a column": (
+        {"column": "x"},
+        {},
+        TypeError,
+        "column='x', by=None: must be left out, because a vector",
+    ),
     "no size": ({"metric": HAMMING}, {}, ValueError, "size=None: under change-one neighbours"),
     "a private size": ({}, {"size": 3}, ValueError, "size=3: the number of records is private"),
     "another size": ({"size": 4}, {"size": 3}, ValueError, "size=3: must be 4, that of the input"),

@@ -228,12 +228,6 @@ def test_of_other_files_it_says_what_reads_them(tmp_path):
         opened(tmp_path / "votes.csv")
 
 
-def test_a_dataset_of_pyarrow_is_refused_with_what_to_write_instead(folder):
-    dataset = pytest.importorskip("pyarrow.dataset")
-    with pytest.raises(TypeError, match=r"path of its folder, .*pl\.scan_parquet\("):
-        opened(dataset.dataset(folder))
-
-
 @pytest.mark.parametrize("where", ["a file", "a folder", "a scan"])
 def test_a_wrong_footer_changes_no_count(tmp_path, where):
     """By its values polars would leave out parts."""
