@@ -1,6 +1,7 @@
 """`context`: an OpenDP Context over a frame of polars, pandas or Arrow, its arguments checked."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from numbers import Number
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -114,7 +115,8 @@ class CheckedContext(Unchanging, Context):
         evenly, weights = arguments["split_evenly_over"], arguments["split_by_weights"]
         if evenly is not None:
             as_size(evenly, "split_evenly_over", "queries")
-        for position, weight in enumerate(() if weights is None else weights):
+        _check_sequence(weights, "split_by_weights", Number, "numbers, one for each query")
+        for position, weight in enumerate(weights or ()):
             as_positive(weight, f"split_by_weights[{position}]")
         return {**arguments, "privacy_unit": unit, "privacy_loss": loss}
 
@@ -213,6 +215,7 @@ def context(
         "split_by_weights": split_by_weights,
     }
     CheckedContext.checked(arguments, ledger)  # before the frame is looked at
+    _check_sequence(margins or None, "margins", Margin, "dp.polars.Margin")
     is_path = isinstance(data, (str, PathLike))
     frame, file, left_out = scanned(scan_files(Path(data)) if is_path else data)
     domains = {}
@@ -235,6 +238,13 @@ def context(
         alive=file,
         left_out=MappingProxyType(left_out),
     )
+
+
+def _check_sequence(values: Any, argument: str, kind: type, of: str) -> None:
+    """Raise `TypeError` for what is not None and no sequence of at least one value of a kind."""
+    is_sequence = isinstance(values, Sequence) and all(isinstance(value, kind) for value in values)
+    if values is not None and not (is_sequence and values):
+        raise TypeError(f"{argument}={told(values)}: must be a sequence of {of}.")
 
 
 def check_identifier(

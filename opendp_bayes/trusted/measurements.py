@@ -47,10 +47,6 @@ from opendp_bayes.trusted.spaces import PosteriorSpace
 Drawer = Callable[[Integers, int], Integers]
 
 
-#: Noise that OpenDP draws.
-_OF_OPENDP = (DiscreteLaplace, DiscreteGaussian)
-
-
 def drawer(setting: Setting) -> Drawer:
     """The sampler of a measurement.
 
@@ -61,7 +57,9 @@ def drawer(setting: Setting) -> Drawer:
     """
     mechanism, size, prior = setting.mechanism, setting.size, setting.prior_array
     law = setting.law if setting.is_accounted else None
-    if isinstance(law, AdditiveNoise) and isinstance(law.noise, _OF_OPENDP):
+    if isinstance(law, AdditiveNoise) and isinstance(
+        law.noise, (DiscreteLaplace, DiscreteGaussian)
+    ):
         return _added(law)
     if isinstance(law, Flips) and size is not None:
         return _noisy_max(law.scale, size, prior)

@@ -52,7 +52,6 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
                 f"frame: must be a polars DataFrame or LazyFrame, not {type(frame).__name__}."
             )
         self._file = TemporaryFile()
-        self._path = self._file.path
         withheld(lambda: self._write(frame.lazy()), "frame: writing it to a file")
 
     def _write(self, frame: pl.LazyFrame) -> None:
@@ -62,14 +61,14 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
             column: dtype for column, dtype in schema.items() if isinstance(dtype, pl.Enum)
         }
         codes = frame.with_columns(column_named(column).to_physical() for column in self._enums)
-        sink = codes.sink_parquet(self._path, compression="lz4", statistics=False, lazy=True)
+        sink = codes.sink_parquet(self._file.path, compression="lz4", statistics=False, lazy=True)
         # The streaming writer of polars 1.36 panics on long columns of few bits a row.
         sink.collect(engine="in-memory", optimizations=EVERY_ROW)
 
     @property
     def scan(self) -> pl.LazyFrame:
         """A LazyFrame over the file."""
-        return _cast(pl.scan_parquet(self._path), self._enums)
+        return _cast(pl.scan_parquet(self._file.path), self._enums)
 
     def close(self) -> None:
         """Remove the file; scans of it stop working."""

@@ -143,7 +143,7 @@ def test_no_part_has_statistics_by_which_its_rows_could_be_left_out():
     """They leave out NaN. OpenDP's own queries let polars drop parts of a file by them."""
     parquet = pytest.importorskip("pyarrow.parquet")
     made = ob.on_disk(pl.DataFrame({"age": [1.0, float("nan")], "vote": ["a", "b"]}))
-    group = parquet.read_metadata(made._path).row_group(0)
+    group = parquet.read_metadata(made._file.path).row_group(0)
     assert not any(group.column(at).is_stats_set for at in range(group.num_columns))
 
 

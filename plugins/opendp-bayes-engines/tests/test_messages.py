@@ -79,6 +79,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "a δ of 1": {"privacy_loss": dp.loss_of(epsilon=1.0, delta=1.0)},
     "another measure": {"privacy_loss": (dp.renyi_divergence(), 1.0)},
     "no queries": {"split_evenly_over": 0},
+    "no weights": {"split_by_weights": []},
     "a weight of 0": {"split_by_weights": [1, 0]},
     "both": {"split_evenly_over": 2, "split_by_weights": [1, 1]},
 }
