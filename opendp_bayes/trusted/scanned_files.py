@@ -52,10 +52,11 @@ def scan_files(path: Path) -> pl.LazyFrame:
 def _scan(paths: list[Path], kind: str, source: str) -> pl.LazyFrame:
     """The columns of files of one kind."""
     try:
-        if kind == "Parquet":
-            scan = pl.scan_parquet(paths, glob=False, hive_partitioning=False, use_statistics=False)
-        else:
-            scan = pl.scan_ipc(paths, glob=False)
+        scan = (
+            pl.scan_parquet(paths, glob=False, hive_partitioning=False, use_statistics=False)
+            if kind == "Parquet"
+            else pl.scan_ipc(paths, glob=False)
+        )
         scan.collect_schema()
     except (pl.exceptions.PolarsError, OSError):
         scan = None  # the cause, which may have values, is dropped

@@ -16,7 +16,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 class TemporaryFile:
     """An empty file that only its owner can read, at its `path`.
 
-    It goes by `remove()`, at the end of a `with` block, when the object is collected, and when the
+    It goes by `remove`, at the end of a `with` block, when the object is collected, and when the
     process that made it ends. A process that is killed leaves it where the system has no files
     without a name; otherwise a link to nothing. Raises `OSError` where it cannot be made.
     """
@@ -26,12 +26,16 @@ class TemporaryFile:
         # The path is never used again, as the number of an open file is.
         self.path = Path(folder, "data")
         closing = ExitStack()
-        self.remove = finalize(self, _removed, folder, closing, os.getpid())
+        self._remove = finalize(self, _removed, folder, closing, os.getpid())
         if _OPEN_FILES.is_dir():
             file = closing.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
             self.path.symlink_to(_OPEN_FILES / str(file.fileno()))
         else:
             self.path.touch(0o600)
+
+    def remove(self) -> None:
+        """Remove the file; a second time, it does nothing."""
+        self._remove()
 
     def __enter__(self) -> Path:
         return self.path
