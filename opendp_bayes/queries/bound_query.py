@@ -32,9 +32,8 @@ from opendp_bayes.queries.mechanism_choice import (
     mechanism_for_groups,
     named_mechanism,
 )
-from opendp_bayes.queries.question import Columns, Countable, LeftOut, Question, Variable
+from opendp_bayes.queries.question import Columns, Countable, LeftOut, Question
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import descriptor_of
@@ -361,18 +360,8 @@ def _where_counted(bound: BoundQuery, policy: str) -> str:
     for variable in (*bound.question.variables, *of_groups):
         label = getattr(variable, policy)
         fate = "cannot occur" if label is None else repr(label)
-        if policy == "nulls" and _is_another_value(bound, variable):
-            fate = f"{fate}, with what reads so"
         fates[variable.column] = "left out" if isinstance(label, LeftOut) else fate
     return _by_name(fates)
-
-
-def _is_another_value(bound: BoundQuery, variable: Variable) -> bool:
-    """True if values that read like the label of nulls, which is no category, are counted there."""
-    axes = () if bound.frame is None else bound.frame.cells.axes
-    held = [value for axis in axes if axis.column == variable.column for value in axis.values]
-    listed = held if variable.categories is None else variable.categories
-    return place_of(variable.nulls, held) is not None and place_of(variable.nulls, listed) is None
 
 
 def _where_from(bound: BoundQuery) -> str:

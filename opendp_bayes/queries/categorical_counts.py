@@ -69,8 +69,7 @@ def make_categorical_counts(
         their own.
     categories : Categories, optional
         The public labels, in the order of the counts, for a joint table or groups by column. Not
-        needed for an Enum column, which carries its own, or a Boolean one. None among the values of
-        a column in `by` is the group of the nulls.
+        needed for an Enum column, which carries its own, or a Boolean one.
     size : int, optional
         The number of records, where it is public: required under `change_one_distance()` (and
         wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are

@@ -5,17 +5,15 @@ those that count several.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from opendp_bayes.mathematics.telling import meant, told, warn
 from opendp_bayes.mathematics.validation import MOST_BYTES, Integers, check_cells
-from opendp_bayes.queries.columns import DIFFER, LabelledColumn, check_new, labelled_column
-from opendp_bayes.queries.question import DROP, LeftOut, Question, Variable, as_cell
+from opendp_bayes.queries.columns import DIFFER, check_new, labelled_column
+from opendp_bayes.queries.question import DROP, LeftOut, Question, as_cell
 from opendp_bayes.release_format.data import Key, Label, Value
 from opendp_bayes.release_format.labels import identity, place_of, places_of, twins
 from opendp_bayes.release_format.merging import merged_places
@@ -136,8 +134,8 @@ def merged_cells(
 def groups_of(
     question: Question, kinds: Sequence[ColumnKind]
 ) -> tuple[tuple[Axis, ...], tuple[Key, ...], Integers]:
-    """The groups of a question: every combination of the public values of its columns. Those of
-    several columns are tuples.
+    """The groups of a question: every combination of the public values of its columns, and of the
+    labels that their nulls and unknown values have. Those of several columns are tuples.
 
     Returns the axes of the columns, the groups, and the number of the group of every combination of
     places on the axes, or -1 where a record is in no group.
@@ -147,7 +145,17 @@ def groups_of(
     ValueError, TypeError
         For values that do not fit the columns.
     """
-    columns = list(map(_column, question.groups, kinds))
+    columns = [
+        labelled_column(
+            variable.column,
+            kind,
+            categories=variable.categories,
+            nulls=DROP if variable.nulls is None else variable.nulls,
+            unknown=DROP if variable.unknown is None else variable.unknown,
+            of_groups=True,
+        )
+        for variable, kind in zip(question.groups, kinds, strict=True)
+    ]
     labels = [column.labels for column in columns]
     shape = tuple(map(len, labels))
     # The last on each axis is for what is in no group.
@@ -158,41 +166,6 @@ def groups_of(
     index = np.pad(numbers, [(0, 1)] * len(shape), constant_values=-1)
     index = index[np.ix_(*(column.number for column in columns))]
     return tuple(column.axis for column in columns), groups, index
-
-
-def _column(variable: Variable, kind: ColumnKind) -> LabelledColumn:
-    """A column that says which group a record is in. Its nulls and unknown values are in no group,
-    unless they have a label or None is among the values.
-    """
-    categories: Any = variable.categories
-    if isinstance(categories, (pl.Series, np.ndarray)):
-        categories = (
-            categories.tolist() if isinstance(categories, np.ndarray) else categories.to_list()
-        )
-    if isinstance(categories, Sequence) and not isinstance(categories, str):
-        check_cells(f"categories[{variable.column!r}]", len(categories))
-        values = [value for value in categories if value is not None]
-    else:
-        values = categories
-    nulls = values is not categories and len(categories) - len(values)
-    if nulls and (nulls > 1 or variable.nulls is not None):
-        raise ValueError(
-            f"categories[{variable.column!r}]={told(categories)}: None is the group of the nulls;"
-            " must be there once, and without nulls= for the column."
-        )
-    column = labelled_column(
-        variable.column,
-        kind,
-        categories=values,
-        nulls=DROP if variable.nulls is None else variable.nulls,
-        unknown=DROP if variable.unknown is None else variable.unknown,
-        of_groups=True,
-    )
-    if not nulls:
-        return column
-    labels: Any = (*column.labels, None)
-    axis = replace(column.axis, null=len(column.number))
-    return LabelledColumn(axis, labels, (*column.number, len(column.labels)))
 
 
 #: The most combinations of labels, those without a cell included.

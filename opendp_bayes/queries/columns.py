@@ -182,8 +182,7 @@ def _labels(
         )
     if not categories:
         raise ValueError(
-            f"{argument}=[]: must name at least one"
-            f" {'group that is not None' if of_groups else 'category'}."
+            f"{argument}=[]: must name at least one {'group' if of_groups else 'category'}."
         )
     check_cells(argument, len(categories))
     labels = list(map(plain, categories))
@@ -218,6 +217,8 @@ def _check_fit(labels: Sequence[Any], kind: ColumnKind, column: str, shown: str)
 
 def _to_write(label: Any, expected: type, column: str) -> str:
     """A sentence on what to write instead of a label of another type."""
+    if label is None:
+        return " Nulls have a label of their own by nulls=, such as nulls='missing'."
     if isinstance(label, float) and label.is_integer():
         return f" Write {expected(int(label))!r}."
     if expected is str and isinstance(label, int):

@@ -101,9 +101,8 @@ def posterior(
     by : Columns, optional
         The column that says which group a record is in, or a list of them, whose groups are tuples;
         `query.group_by(...)` does the same. The groups are public: those that `categories` has of
-        the column, or every combination of the columns' own. None among the values makes the nulls
-        a group, the last of its column. Records of no group are counted in a cell of their own,
-        which no grouped release contains.
+        the column, or every combination of the columns' own. Records of no group are counted in a
+        cell of their own, which no grouped release contains.
     prior : Prior or {"auto", "learned"}, default "auto"
         A positive number for every category, or one for each, buckets included: in the order of the
         categories, or as a mapping from their labels. `"learned"` learns it from the release, for

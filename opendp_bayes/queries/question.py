@@ -33,9 +33,8 @@ DROP = LeftOut.DROP
 
 #: One column, or several whose joint table is asked for.
 Columns = str | Sequence[str]
-#: The categories of the column asked, or of several columns by name. Of columns that make groups
-#: None may be among them.
-Categories = Sequence[Value] | Mapping[str, Sequence[Value | None]]
+#: The categories of the column asked, or of several columns by name.
+Categories = Sequence[Value] | Mapping[str, Sequence[Value]]
 #: A label for every column, or for some by name; or `DROP`.
 Policy = Value | LeftOut | Mapping[str, Value | LeftOut]
 #: The same, or the cell for every combination of labels that is no cell of a joint table.

@@ -100,9 +100,9 @@ def test_window(size: int, prior: tuple[float, float]) -> None:
     assert min(float(1 - truth(size, prior, t, t + reach // 2)) for t in starts) < 1e-3
     assert max(1 - truth(size, prior, t, t + reach // 2) for t in starts) > 2.0**-57
     assert (
-        two_categories._smallest_divergence(size, prior, reach)
+        two_categories._least_divergence(size, prior, reach)
         < 40
-        <= two_categories._smallest_divergence(size, prior, reach + 1)
+        <= two_categories._least_divergence(size, prior, reach + 1)
     )
 
 
@@ -281,13 +281,15 @@ def test_sums_over_a_window_are_rounded_as_often_as_they_have_terms(fresh, monke
 
 @pytest.mark.parametrize("size", [10, 1000, 20_000])
 @pytest.mark.parametrize("prior", [*PRIORS, (1e-6, 300.0), (5.0, 0.3), (5e4, 0.3)])
-def test_the_smallest_divergence_is_that_of_all_data_sets(size, prior):
+def test_the_least_divergence_is_below_that_of_all_data_sets(size, prior):
+    """And nearly attained where a data set has about equal concentrations."""
     for offset in (1, 2, 7, size // 3, size // 2, size):
         t = np.arange(size - offset + 1)
         every = two_categories._divergence(prior, size, t[None], np.array([[offset]]))
-        found = two_categories._smallest_divergence(size, prior, offset)
-        assert found == pytest.approx(float(every.min()), rel=1e-11)
-        assert found <= float(np.median(every))
+        found = two_categories._least_divergence(size, prior, offset)
+        assert found <= float(every.min()) * (1 + 1e-11)
+        if abs(prior[0] - prior[1]) < size - offset and (size - offset) % 2 == 0:
+            assert found == pytest.approx(float(every.min()), rel=0.3)
 
 
 def test_the_work_is_that_of_half_of_the_data_sets_where_the_prior_is_symmetric() -> None:

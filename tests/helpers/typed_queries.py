@@ -19,7 +19,7 @@ def every_kind_of_query(context: dp.Context, query: Query) -> None:
     assert_type(ob.posterior(planned, "vote").release(), ob.Release)
     groups = ob.posterior(context.query().group_by("region"), "vote", nulls="no")
     assert_type(groups.release()["north"], ob.Release)
-    by_region = ob.posterior(query, "vote", by="region", categories={"region": ["north", None]})
+    by_region = ob.posterior(query, "vote", by="region", categories={"region": ["north", "south"]})
     assert_type(by_region, PosteriorQuery[GroupedRelease])
     by_both = ob.posterior(
         context.query(),

@@ -172,18 +172,13 @@ def stated(label: Any, listed: list[str]) -> str | None:
     return next(iter(new(label, listed)), None)
 
 
-def summed_up(asked: Asked, policy: str, *, is_frame: bool) -> str:
+def summed_up(asked: Asked, policy: str) -> str:
     """What a summary says of nulls, or of other values, of every column that says where."""
     at = ("nulls", "unknown").index(policy)
-    of = {"v": ((asked.nulls, asked.unknown)[at], CATEGORIES)}
+    of = {"v": (asked.nulls, asked.unknown)[at]}
     if asked.has_groups and asked.of_groups[at] is not None:
-        of["g"] = asked.of_groups[at], LISTED
-    texts = {}
-    for name, (label, listed) in of.items():
-        reads_so = is_frame and policy == "nulls" and bool(new(label, listed))
-        texts[name] = f"'{label}'{', with what reads so' * reads_so}"
-        if label is DROP:
-            texts[name] = "left out"
+        of["g"] = asked.of_groups[at]
+    texts = {name: "left out" if label is DROP else f"'{label}'" for name, label in of.items()}
     if len(set(texts.values())) == 1:
         return texts["v"]
     return ", ".join(f"{name}: {text}" for name, text in texts.items())
@@ -215,8 +210,7 @@ def test_records_are_counted_where_the_question_says(
     )
     if door != "file":  # whose records are left out by its plan
         for policy in ("nulls", "unknown"):
-            wanted = summed_up(asked, policy, is_frame=door in ("polars", "survey"))
-            assert summary[policy] == wanted
+            assert summary[policy] == summed_up(asked, policy)
 
 
 def test_a_label_that_stands_elsewhere_is_noticed(tmp_path: Path) -> None:

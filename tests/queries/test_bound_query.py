@@ -170,7 +170,7 @@ def test_several_questions_are_one_composition(measure):
 
 def test_cells_add_up_rows_of_the_same_combination():
     vote = Variable("vote", ["yes", "no"], "none", "none")
-    question = Question((vote,), groups=(Variable("region", ["n", None]),))
+    question = Question((vote,), groups=(Variable("region", ["n"], "-"),))
     schema = dict.fromkeys(["region", "vote"], pl.String)
     cells = cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None)
     groups = pl.DataFrame(

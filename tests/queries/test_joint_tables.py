@@ -226,17 +226,19 @@ def test_a_table_in_every_group_and_groups_of_several_columns():
     schema = {**SCHEMA, "sex": pl.String}
     rows = [(region, vote, sex) for region, vote in VALUES for sex in ("f", "m", None)]
     whole = plain_context(frame_of(rows, schema), loss={"epsilon": 800.0}, parts=2)
-    labels = {**VOTES, "sex": ["m", None]}
-    tables = ob.posterior(whole.query(), COLUMNS, by="sex", categories=labels, **POLICY).release()
+    labels = {**VOTES, "sex": ["m"]}
+    nulls = {**POLICY, "nulls": {"region": "nowhere", "vote": "no", "sex": "none"}}
+    tables = ob.posterior(whole.query(), COLUMNS, by="sex", categories=labels, **nulls).release()
     expected = Counter(map(cell_of, VALUES))
-    for group in ("m", None):
+    for group in ("m", "none"):
         assert tables[group].axes == ("region", "vote")
         found = dict(zip(tables[group].categories, tables[group].counts, strict=True))
         assert found == dict(expected)
-    labels = {"vote": ["yes", "no"], "region": ["north", None], "sex": ["f", None]}
+    labels = {"vote": ["yes", "no"], "region": ["north"], "sex": ["f"]}
+    nulls = {"vote": "no", "region": "?", "sex": "?"}
     query = whole.query().group_by("region", "sex")
-    groups = ob.posterior(query, "vote", categories=labels, nulls="no", unknown="no").release()
-    assert groups.groups == tuple(product(["north", None], ["f", None]))
+    groups = ob.posterior(query, "vote", categories=labels, unknown="no", nulls=nulls).release()
+    assert groups.groups == tuple(product(["north", "?"], ["f", "?"]))
     assert groups.counts == ((1, 3),) * 4
 
 

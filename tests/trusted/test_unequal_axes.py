@@ -68,18 +68,20 @@ def test_records_left_out_by_any_of_the_columns(columns, left_out):
 @pytest.mark.parametrize("by", [("size", "age", "home"), ("home", "size"), ("age", "home", "size")])
 def test_groups_of_several_columns_of_different_lengths(by: tuple[str, ...]) -> None:
     """Some values alone, the last first, and the nulls; all others are in no group."""
-    listed = {name: [*reversed(LABELS[name][1:]), None] for name in by}
-    keys = list(product(*listed.values()))
-    question = Question.of("in_town", nulls=ob.DROP, by=by, categories=listed)
+    listed = {name: [*reversed(LABELS[name][1:])] for name in by}
+    missing = {"size": "?", "age": -1, "home": "?"}
+    labels = [[*listed[name], missing[name]] for name in by]
+    nulls = {name: missing[name] for name in by} | {"in_town": ob.DROP}
+    question = Question.of("in_town", nulls=nulls, by=by, categories=listed)
     cells = cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
+    keys = list(product(*labels))
     assert groups_and_labels(cells.space.categories) == (tuple(keys), (True, False))
     rows = pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy()
     (found,) = counted([cells], rows, rows.collect_schema(), Truncation())
-    expected = Counter(
-        (key if (key := tuple(value(row, name) for name in by)) in keys else None, row[2])
-        for row in ROWS
-        if row[2] is not None
-    )
+    expected: Counter[Any] = Counter()
+    for row in ROWS:
+        key = tuple(missing[name] if value(row, name) is None else value(row, name) for name in by)
+        expected[key, row[2]] += row[2] is not None
     assert found.tolist() == [expected[key, label] for key in keys for label in (True, False)]
     assert len(set(found.tolist())) > 6
 

@@ -27,8 +27,6 @@ _FAR = 40.0
 _ENTRIES = 1 << 19
 #: Entries of all blocks of one size and prior, above which they are computed again at each use.
 _CACHED_ENTRIES = 1 << 24
-#: Data sets at which a convex function of them is computed at a time.
-_POINTS = 33
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,29 +82,23 @@ def work(size: int, prior: tuple[float, float]) -> int:
 
 @lru_cache(maxsize=64)
 def window(size: int, prior: tuple[float, float]) -> int:
-    """The smallest offset beyond which every outcome has a divergence of at least `_FAR` from every
-    data set; `size` if there is none.
+    """An offset beyond which every outcome has a divergence of at least `_FAR` from every data set;
+    `size` if there is none.
     """
     return bisect_left(
-        range(size), _FAR, key=lambda offset: _smallest_divergence(size, prior, offset + 1)
+        range(size), _FAR, key=lambda offset: _least_divergence(size, prior, offset + 1)
     )
 
 
-def _smallest_divergence(size: int, prior: tuple[float, float], offset: int) -> float:
-    """The smallest divergence of an outcome at this offset from its data set. It increases with the
-    offset.
+def _least_divergence(size: int, prior: tuple[float, float], offset: int) -> float:
+    """A lower bound on the divergence of outcomes at this offset from their data sets. It increases
+    with the offset.
 
-    It is a convex function of the data set (`docs/research/proofs.md`, "Notation"), so the smallest
-    of some values has the smallest of all between its neighbours.
+    The gap of a category is a convex function of its concentration (`docs/research/proofs.md`,
+    "Notation"), and the two have a given sum: at its half their gaps are smallest.
     """
-    low, high = 0, size - offset
-    while True:
-        t = np.unique(np.linspace(low, high, _POINTS).astype(np.int64))
-        divergence = _divergence(prior, size, t[None], np.array([[offset]]))[0]
-        smallest = int(np.argmin(divergence))
-        if high - low < _POINTS:
-            return float(divergence[smallest])
-        low, high = int(t[max(smallest - 1, 0)]), int(t[min(smallest + 1, t.size - 1)])
+    half_sum = (prior[0] + prior[1] + (size - offset)) / 2
+    return 2 * float(gap_above(half_sum, offset / 2))
 
 
 def distance_tables(

@@ -61,10 +61,11 @@ def test_joint_tables_and_groups(in_an_engine: Any) -> None:
     cells = dict.fromkeys(product(("north", "south", "nowhere"), ("no", "yes", "none")), 0)
     wanted = cells | {("north", "yes"): 2, ("south", "no"): 2, ("nowhere", "none"): 1}
     assert dict(zip(joint.categories, joint.noisy_counts, strict=True)) == wanted
-    labels = with_groups(VOTES, {"region": ["north", None]})
+    labels = with_groups(VOTES, {"region": ["north"]})
+    labels["nulls"] = {"vote": labels["nulls"], "region": "?"}
     grouped = ob.posterior(of.query(), "vote", by="region", **labels).release()
     assert grouped["north"].noisy_counts == (0, 2, 1, 0)
-    assert grouped[None].noisy_counts == (0, 0, 0, 1)
+    assert grouped["?"].noisy_counts == (0, 0, 0, 1)
 
 
 def test_a_table_of_one_column_twice_is_refused() -> None:
