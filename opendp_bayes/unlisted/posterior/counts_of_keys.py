@@ -217,7 +217,7 @@ class CountsOfKeys:
         order = np.argsort(self._row, kind="stable")
         ordered = self._row[order]
         for rows in self._rows:
-            for some in rows.windows():
+            for some in rows.blocks():
                 keys = slice(*np.searchsorted(ordered, (some.rows.start, some.rows.stop)))
                 row = ordered[keys] - some.rows.start
                 for law, low, high in [(0, 0, number)] if len(rows.density) == 1 else parts:

@@ -10,10 +10,9 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import picked
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.unlisted.posterior.law_of_keys import Lattice
 
-#: Rows of one block have noisy counts this close, or within a part of the width of the noise.
-_BLOCK, _PART = 64, 4
-#: Numbers of one table of draws, and shares of probability that draws leave out.
-_TABLE, _UNLIKELY = 500_000, 1e-14
+#: Rows of one block have noisy counts this close, or within a part of the width of the noise; and
+#: shares of probability that draws leave out.
+_BLOCK, _PART, _UNLIKELY = 8, 16, 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,41 +53,24 @@ class Block:
         expected = self.density @ (self.noise * self.counts)
         return np.asarray(expected / (self.density @ self.noise))
 
+    def drawn(self, law: int, row: Integers, level: Floats) -> Integers:
+        """True counts of some rows by one law of keys, at levels of shape `(..., rows)`."""
+        likely = self._likely
+        masses = self.density[law, likely] * self.noise[likely].T
+        return np.asarray(self.lowest + likely.start + picked(masses, row, level))
+
+    @cached_property
+    def _likely(self) -> slice:
+        """The true counts that draws do not leave out."""
+        masses = self.density.mean(axis=0)[:, None] * self.noise
+        seen = np.flatnonzero((masses > _UNLIKELY * masses.sum(axis=0)).any(axis=1))
+        return slice(int(seen[0]), int(seen[-1]) + 1)
+
     @property
     def flat_means(self) -> Floats:
         """Expected true counts, of at least 1, under a flat prior, shape `(rows,)`."""
         flat = np.where(self.counts >= 1, self.noise, 0.0)
         return np.asarray((self.counts * flat).sum(axis=0) / flat.sum(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class Windows:
-    """Some rows, and their true counts from `least` on, as many for each as are not beyond belief.
-
-    Attributes
-    ----------
-    rows : slice
-        Their places.
-    least : ndarray of int
-        The first true count of each, shape `(rows,)`.
-    start : ndarray of int
-        The place of each in `density`, shape `(rows,)`.
-    density : ndarray
-        Before any is seen, for each law of keys, shape `(draws, places, n)`.
-    noise : ndarray
-        The probability of the noisy count given each true count, shape `(n,)`.
-    """
-
-    rows: slice
-    least: Integers
-    start: Integers
-    density: Floats
-    noise: Floats
-
-    def drawn(self, law: int, row: Integers, level: Floats) -> Integers:
-        """True counts of some rows by one law of keys, at levels of shape `(..., rows)`."""
-        masses = self.density[law, self.start] * self.noise
-        return np.asarray(self.least[row] + picked(masses, row, level))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,24 +112,3 @@ class Rows:
             density = self.density[:, least - self.lowest : most + 1 - self.lowest]
             yield Block(slice(self.first + low, self.first + high), least, density, noise)
             low = high
-
-    def windows(self) -> Iterator[Windows]:
-        """All rows, in parts of which one table is not large."""
-        if not self.noisy.size:
-            return
-        noise, width = self.lattice.masses[::-1], self.lattice.masses.size
-        least = self.noisy - self.lattice.last
-        missing = max(0, self.lowest - int(least[0]))
-        padded = np.pad(self.density, ((0, 0), (missing, 0)))
-        density = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)
-        average = np.lib.stride_tricks.sliding_window_view(padded.mean(axis=0), width)
-        start, many = least - self.lowest + missing, max(1, _TABLE // width)
-        for low in range(0, least.size, many):
-            batch = slice(low, min(low + many, least.size))
-            masses = average[start[batch]] * noise
-            likely = masses > _UNLIKELY * masses.sum(axis=1)[:, None]
-            columns = np.flatnonzero(likely.any(axis=0))
-            window = slice(columns[0], columns[-1] + 1)
-            rows = slice(self.first + batch.start, self.first + batch.stop)
-            first = least[batch] + columns[0]
-            yield Windows(rows, first, start[batch], density[:, :, window], noise[window])
