@@ -24,18 +24,28 @@ def data_sets(release, largest=None):
     With a private size, every data set with counts up to `largest`, every number of records being
     equally probable.
     """
-    prior = np.array(release.prior)
-    if release.size is not None:
-        sets = np.array(oracles.data_sets(release.size, release.k))
-    else:
-        sets = np.array(list(product(range(largest + 1), repeat=release.k)))
-    likelihood = np.array([probability(release, tuple(row)) for row in sets.tolist()])
-    sizes = sets.sum(axis=1)
-    prior_probability = np.where(
-        sizes > 0, stats.dirichlet_multinomial.pmf(sets, prior, np.maximum(sizes, 1)), 1.0
-    )
-    weights = likelihood * prior_probability
-    return sets, weights / weights.sum()
+    return of_several([release], "same", largest)
+
+
+def of_several(releases, records, largest=None):
+    """The same of releases of the same records, or sums of the counts of different ones."""
+    choices = []
+    for release in releases[:1] if records == "same" else releases:
+        if release.size is not None:
+            sets = np.array(oracles.data_sets(release.size, release.k))
+        else:
+            sets = np.array(list(product(range(largest + 1), repeat=release.k)))
+        looks, rows = releases if records == "same" else [release], list(map(tuple, sets.tolist()))
+        with np.errstate(divide="ignore"):
+            logs = sum(np.log([probability(look, row) for row in rows]) for look in looks)
+        logs = logs + special.gammaln(sets.sum(axis=1) + 1)
+        choices.append((sets, logs - special.gammaln(sets + 1).sum(axis=1)))
+    prior, (sets, logs) = np.array(releases[0].prior), choices[0]
+    for others, more in choices[1:]:
+        sets = (sets[:, None] + others).reshape(-1, prior.size)
+        logs = (logs[:, None] + more).ravel()
+    logs = logs + special.gammaln(prior + sets).sum(axis=1)
+    return sets, special.softmax(logs - special.gammaln(prior.sum() + sets.sum(axis=1)))
 
 
 @lru_cache(maxsize=2000)
@@ -71,9 +81,13 @@ def cell(noise, value, scale):
 
 def cdf(release, values, largest=None):
     """Of each probability, shape `(values, k)`: the mixture of Betas over all data sets."""
-    sets, weights = data_sets(release, largest)
+    return mixed(release.prior, values, *data_sets(release, largest))
+
+
+def mixed(prior, values, sets, weights):
+    """`P(θ <= value)` of each probability, of data sets with their weights."""
     seen = weights > 1e-15
-    a = (np.array(release.prior) + sets)[seen]
+    a = (np.array(prior) + sets)[seen]
     total = a.sum(axis=1)
     columns = [
         weights[seen] @ stats.beta.cdf(np.asarray(values), own[:, None], (total - own)[:, None])
@@ -87,6 +101,24 @@ def mean(release, largest=None):
     sets, weights = data_sets(release, largest)
     a = np.array(release.prior) + sets
     return weights @ (a / a.sum(axis=1, keepdims=True))
+
+
+def worst(posterior, sets, weights):
+    """The largest deviations from data sets with their weights, in standard deviations, and of
+    cumulative probabilities.
+    """
+    a = np.array(posterior.prior) + sets
+    total = a.sum(axis=1, keepdims=True)
+    mean = weights @ (a / total)
+    std = np.sqrt(weights @ (a * (a + 1) / total / (total + 1)) - mean**2)
+    values, counts = np.linspace(0.02, 0.98, 9), weights @ sets
+    return max(
+        np.max(np.abs(posterior.mean() - mean) / std),
+        np.max(np.abs(posterior.std() / std - 1)),
+        np.max(np.abs(posterior.cdf(values) - mixed(posterior.prior, values, sets, weights))),
+        np.max(np.abs(posterior.counts.mean() - counts) / (counts + 1)),
+        abs(posterior.records.mean() - counts.sum()) / counts.sum(),
+    )
 
 
 class EveryCount(Pairs):

@@ -15,7 +15,7 @@ from opendp_bayes.inference.ways import way_of
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
-from tests.helpers.combined_releases import brute, worst
+from tests.helpers.brute_force import of_several as brute, worst
 from tests.helpers.every_data_set import EveryDataSet
 from tests.helpers.noise_laws import DiscreteGaussian
 from tests.helpers.releases import guarantee
@@ -83,9 +83,9 @@ def test_looks_at_the_same_records_against_all_data_sets(made, name):
     found = combine(releases, records="same")
     # Components of Betas that are nearly the same are one.
     limit = {"private": 3e-4, "exponential": 1e-6}.get(name, 1e-9)
-    assert worst(found, *brute(releases, "same", most=24)) < limit
+    assert worst(found, *brute(releases, "same", largest=24)) < limit
     with pytest.raises(AssertionError):  # one look alone is another posterior
-        assert worst(releases[0].posterior, *brute(releases, "same", most=24)) < 1e-2
+        assert worst(releases[0].posterior, *brute(releases, "same", largest=24)) < 1e-2
 
 
 @pytest.mark.parametrize("name", DIFFERENT)

@@ -314,16 +314,6 @@ def test_a_report_of_one_result_in_utf_8_with_a_mark(place: Path) -> None:
     assert "The privacy loss is at most" in Path("votes.html").read_text()
 
 
-def test_the_context_is_debited_once_for_all_results(place: Path) -> None:
-    asked = SPECIFICATION.replace("= 20000.0", "= 2.0")
-    survey = survey_of(Path("votes.csv"), read_specification(asked))
-    released = survey.release()
-    assert survey._context.current_privacy_loss() == [2.0]
-    assert 1.99 < released.loss.epsilon <= 2.0
-    assert list(released) == ["vote", "vote by town", "vote × town"]
-    assert len({round(release.epsilon, 3) for release in released.values()}) == 1
-
-
 def test_the_schema_is_printed() -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(run("report", "--schema")))
 
