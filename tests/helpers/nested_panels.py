@@ -1,4 +1,4 @@
-"""Three noised counts by sums over panels within panels, without the package's code."""
+"""Two and three noised counts by sums over panels, without the package's code."""
 
 import numpy as np
 
@@ -30,6 +30,22 @@ def about_the_mode(log_weight, last, places):
             break
         places.add(mode)
     return points, logs + log_widths
+
+
+class Two(MarginalOfPanels):
+    """Marginal of the first of two categories, with a public size."""
+
+    def __init__(self, law, scale, drawn, prior, size):
+        first, second = (int(d) for d in drawn)
+
+        def log_weight(x):
+            noise = log_noise(law, 1, first - x) + log_noise(law, 1, second - (size - x))
+            # Draws that are as far off together are as probable, exactly, at any scale.
+            noise = (noise - noise.max()) / scale ** (2 if law == "gaussian" else 1)
+            return noise + log_rising(x, prior[0]) + log_rising(size - x, prior[1])
+
+        near = [0, size, first, first + 1, size - second, size - second - 1]
+        super().__init__(prior, size, *about_the_mode(log_weight, size, near))
 
 
 class Three(MarginalOfPanels):

@@ -116,7 +116,3 @@ class Exact:
     def count_cdf(self, i, values):
         x, _, w = self.pairs[i]
         return np.array([w[x <= v].sum() for v in np.atleast_1d(values)])
-
-    def sizes_cdf(self, values):
-        _, n, w = self.pairs[0]
-        return np.array([w[n <= v].sum() for v in np.atleast_1d(values)])

@@ -6,14 +6,12 @@ from scipy import stats
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_envelope
 from tests.helpers.given_noise import given_noise
+from tests.helpers.nested_panels import Two
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
-from tests.helpers.panels import Two
 from tests.helpers.reference import Exact
+from tests.helpers.weighed_pairs import LEVELS, SMALLEST_DEVIATION
 
 LAWS = {"laplace": DiscreteLaplace, "floored": FlooredLaplace, "gaussian": DiscreteGaussian}
-LEVELS = np.array([0.001, 0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975, 0.999])
-#: Deviations of a count below this, in records, are not distinguished.
-SMALLEST_DEVIATION = 0.01
 
 
 def setting(rng, most, k=None, least=0):
@@ -142,21 +140,5 @@ def deviations(found, right):
 
 def wide_deviations(made):
     """The same for the first of two categories, with any public number of records."""
-    found = posterior(made)
-    right = Two(
-        made["law"], made["scale"], made["drawn"].tolist(), made["prior"].tolist(), made["size"]
-    )
-    theta = found.probabilities
-    mean, std = right.theta_mean_std()
-    count_mean, count_std = right.count_mean_std()
-    unit = max(count_std, SMALLEST_DEVIATION)
-    values, complements = theta.two_sided_quantile(LEVELS[:, None])
-    inside = (values[:, 0] > 1e-300) & (complements[:, 0] > 1e-300)
-    cdf = right.cdf(values[inside, 0], complements[inside, 0])
-    return {
-        "mean": abs(theta.mean()[0] - mean) / std,
-        "std": abs(np.sqrt(theta.variance()[0]) / std - 1),
-        "cdf": np.max(np.abs(cdf - LEVELS[inside]), initial=0.0) if right.is_fine else 0.0,
-        "count mean": abs(found.counts.mean()[0] - count_mean) / unit,
-        "count std": abs(found.counts.std()[0] - count_std) / unit,
-    }
+    lists = made["drawn"].tolist(), made["prior"].tolist()
+    return Two(made["law"], made["scale"], *lists, made["size"]).deviations(posterior(made))

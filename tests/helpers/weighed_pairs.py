@@ -13,6 +13,9 @@ _SHIFTS = 10
 _DEPTH = 80.0
 #: What a peak is higher by than its neighbours, how many are taken at once and how often.
 _PROMINENT, _MOST, _ROUNDS = 1e-2, 4, 4
+LEVELS = np.array([0.001, 0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975, 0.999])
+#: Deviations of a count below this, in records, are not distinguished.
+SMALLEST_DEVIATION = 0.01
 
 
 def divergence(a, b):
@@ -130,12 +133,24 @@ class MarginalOfPanels:
             ]
         )
 
-    @property
-    def is_fine(self):
-        """Whether panels are shorter than the Betas are wide."""
+    def deviations(self, found):
+        """Those of the first category of a posterior: of mean, std and cumulative probabilities."""
+        theta, counts = found.probabilities, found.counts
+        mean, std, count_mean, count_std = self.mean_std()
+        unit = max(count_std, SMALLEST_DEVIATION)
+        values, complements = (end[:, 0] for end in theta.two_sided_quantile(LEVELS[:, None]))
+        inside = (values > 1e-300) & (complements > 1e-300)
+        cdf = self.cdf(values[inside], complements[inside])
         a, b = self.prior[0] + self.x, self.others + (self.size - self.x)
         gaps = np.diff(self.x, append=self.x[-1] + 1)
-        return bool(np.all((gaps < np.sqrt(a * b / (a + b))) | (self.w < 1e-3)))
+        is_fine = np.all((gaps < np.sqrt(a * b / (a + b))) | (self.w < 1e-3))  # as Betas are wide
+        return {
+            "mean": abs(theta.mean()[0] - mean) / std,
+            "std": abs(np.sqrt(theta.variance()[0]) / std - 1),
+            "cdf": np.abs(cdf - LEVELS[inside]).max(initial=0.0) if is_fine else 0.0,
+            "count mean": abs(counts.mean()[0] - count_mean) / unit,
+            "count std": abs(counts.std()[0] - count_std) / unit,
+        }
 
 
 class OfPairs(MarginalOfPanels):

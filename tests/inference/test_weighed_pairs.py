@@ -16,7 +16,6 @@ from tests.helpers.weighed_pairs import OfPairs, Pairs, divergence
 
 #: The stated error: of means and standard deviations in the latter, and of probabilities.
 ERROR = 1e-3
-LEVELS = np.array([0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.999])
 MECHANISMS = [
     HellingerExponential(0.05),
     HellingerExponential(0.5, "local"),
@@ -56,21 +55,8 @@ def setting(rng, least, most):
 def deviation(release, mechanism, prior, first, size, used=None):
     """The largest, of the probability and of the count of the first."""
     made = release(used or mechanism, (first, size - first), size, prior.tolist())
-    found = made.posterior._engine
-    theta, counts = found.probabilities, found.counts
     right = OfPairs(mechanism, first, prior, size)
-    mean, std, count_mean, count_std = right.mean_std()
-    unit = max(count_std, 0.01)
-    values, complements = theta.two_sided_quantile(LEVELS[:, None])
-    inside = (values[:, 0] > 1e-300) & (complements[:, 0] > 1e-300)
-    cdf = right.cdf(values[inside, 0], complements[inside, 0])
-    return max(
-        abs(theta.mean()[0] - mean) / std,
-        abs(np.sqrt(theta.variance()[0]) / std - 1),
-        abs(counts.mean()[0] - count_mean) / unit,
-        abs(counts.std()[0] - count_std) / unit,
-        np.abs(cdf - LEVELS[inside]).max(initial=0.0) if right.is_fine else 0.0,
-    )
+    return max(right.deviations(made.posterior._engine).values())
 
 
 def test_distances_are_those_in_200_bits():

@@ -5,7 +5,7 @@ import pytest
 
 from tests.helpers import oracles
 from tests.helpers.nested_panels import Three
-from tests.helpers.settings import LEVELS, SMALLEST_DEVIATION, deviations, exact, posterior, setting
+from tests.helpers.settings import deviations, exact, posterior, setting
 from tests.helpers.sweeps import some_of
 from tests.helpers.weighed_pairs import MarginalOfPanels, log_rising
 from tests.helpers.wide_sums import OfWideSums
@@ -65,23 +65,6 @@ def test_the_wide_sums_are_every_data_set(seed):
     check_exact(OfWideSums, four_or_five_categories(seed, 60, 300), 1e-6)
 
 
-def first_deviations(found, right):
-    """Of the first category."""
-    theta, counts = found.probabilities, found.counts
-    mean, std, count_mean, count_std = right.mean_std()
-    unit = max(count_std, SMALLEST_DEVIATION)
-    values, complements = (end[:, 0] for end in theta.two_sided_quantile(LEVELS[:, None]))
-    inside = (values > 1e-300) & (complements > 1e-300)
-    cdf = right.cdf(values[inside], complements[inside])
-    return {
-        "mean": abs(theta.mean()[0] - mean) / std,
-        "std": abs(np.sqrt(theta.variance()[0]) / std - 1),
-        "cdf": np.abs(cdf - LEVELS[inside]).max(initial=0.0) if right.is_fine else 0.0,
-        "count mean": abs(counts.mean()[0] - count_mean) / unit,
-        "count std": abs(counts.std()[0] - count_std) / unit,
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "categories", "seed"),
@@ -92,7 +75,7 @@ def first_deviations(found, right):
 )
 def test_several_categories_and_up_to_1e9_records(kind, categories, seed):
     made = categories(seed, 3000, 10**9)
-    off = first_deviations(posterior(made), marginal(kind, made))
+    off = marginal(kind, made).deviations(posterior(made))
     assert max(off.values()) <= ERROR, (off, made)
 
 
@@ -110,5 +93,5 @@ def test_next_to_no_noise_leaves_the_fewest_moves(k, excess, prior):
     made = {"law": "laplace", "scale": 2.0**-40, "drawn": drawn, "prior": prior, "size": size}
     found = posterior(made | {"noised": np.ones(k, dtype=bool)})
     right = MarginalOfPanels(prior, size, counts[:, 0].astype(float), logs)
-    off = first_deviations(found, right)
+    off = right.deviations(found)
     assert max(off.values()) <= ERROR, off
