@@ -71,6 +71,10 @@ _pages = Sybil(
 pytest_collect_file = (_docstrings + _pages).pytest()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", action="store_true", help="write the recorded answers anew")
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()

@@ -26,6 +26,8 @@ _BLOCK, _TINY = 1 << 15, 1e-300
 _TOLERANCE = 1e-9
 #: Differences nearer to each other are one.
 _ROUNDING = 2e-15
+#: Values next to each other that are at most so far apart have no density between them.
+_NO_GAP = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +83,8 @@ class BetaDifferences:
         """
         logits, below = np.stack([_table(law) for law in (self.first, self.second)], axis=1)
         values = logistic(logits)
-        with np.errstate(all="ignore"):
-            density = np.diff(below, append=1.0) / np.diff(values, append=2.0)
+        gaps = np.diff(values, append=2.0)
+        density = np.diff(below, append=1.0) / np.where(gaps > _NO_GAP, gaps, np.inf)
         return logits, values, below, density
 
     @cached_property

@@ -1,0 +1,80 @@
+"""Answers that are compared with what was recorded, with noise that is drawn from a seed."""
+
+import json
+import random
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opendp_bayes.inference.answers import posterior as answers
+from opendp_bayes.samplers import coins, inversion
+from opendp_bayes.trusted import measurements
+from opendp_bayes.unlisted import thresholds
+from tests.helpers.fingerprints import are_same, fingerprint
+
+#: Names of answers, and how each is computed.
+Answers = Iterator[tuple[str, Callable[[], Any]]]
+
+
+def seed_noise(patch: pytest.MonkeyPatch) -> None:
+    """Noise from a seed, also where OpenDP draws it, and few draws: nothing here is measured."""
+    source, rng = random.Random(1), np.random.default_rng(1)
+    patch.setattr(secrets, "randbelow", source.randrange)
+    for module in (secrets, coins, inversion):
+        patch.setattr(module, "randbits", source.getrandbits)
+    patch.setattr(secrets, "token_bytes", source.randbytes)
+    patch.setattr(secrets, "token_hex", lambda number: source.randbytes(number).hex())
+    laws = {"laplace": rng.laplace, "gaussian": rng.normal}
+    for name, noise in laws.items():
+        patch.setattr(measurements, f"make_{name}", partial(_adding, noise))
+    patch.setattr(measurements, "make_noisy_max", partial(_choosing, rng.gumbel))
+    # Values that nobody listed come in any order.
+    for law in ("OptimalThreshold", "LaplaceThreshold", "GaussianThreshold"):
+        patch.setattr(f"{thresholds.__name__}.{law}.draws", lambda _, n: np.full(n, 7))
+    patch.setattr(answers, "DRAWS", 400)
+
+
+def _adding(law: Any, _domain: Any, _metric: Any, scale: float) -> Any:
+    return lambda counts: counts + np.rint(law(0, scale, len(counts))).astype(int)
+
+
+def _choosing(law: Any, _domain: Any, _metric: Any, _measure: Any, scale: float) -> Any:
+    return lambda scores: int(np.argmax(scores + law(0, scale, len(scores))))
+
+
+def answered(asked: Answers) -> dict[str, float | str]:
+    """A number for each answer; for a refusal the name of the argument."""
+    found: dict[str, float | str] = {}
+    for name, ask in asked:
+        try:
+            found[name] = fingerprint(ask())
+        except (ValueError, TypeError) as error:
+            found[name] = " ".join(re.findall(r"[\w.]+", str(error))[:2])
+    return found
+
+
+def differences(
+    path: Path, case: str, asked: Answers, config: pytest.Config
+) -> dict[str, tuple[float | str | None, float | str | None]]:
+    """Recorded and present answers of a case that are not the same; `--record` writes them."""
+    found = answered(asked)
+    before = json.loads(path.read_text()) if path.exists() else {}
+    if config.getoption("record"):
+        lines = [f'"{key}": {json.dumps(of)}' for key, of in (before | {case: found}).items()]
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        return {}
+    wanted = before[case]
+    pairs = {name: (wanted.get(name), found.get(name)) for name in {**wanted, **found}}
+    return {name: pair for name, pair in pairs.items() if not _are_equal(*pair)}
+
+
+def _are_equal(first: float | str | None, second: float | str | None) -> bool:
+    if isinstance(first, float) and isinstance(second, float):
+        return are_same(first, second)
+    return first == second

@@ -1,0 +1,64 @@
+"""Answers to random questions are those that were recorded, door by door and option by option.
+
+Other tests say what is right, of one thing at a time. Here a mistake in any combination of kinds,
+options and doors changes a number that was right before. Who changes an answer on purpose runs
+`pytest tests/recorded plugins/*/tests/recorded --record` and reads the difference.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.fingerprints import are_same, fingerprint
+from tests.helpers.recorded import Answers, differences, seed_noise
+from tests.recorded import mechanisms, posteriors, questions
+from tests.test_every_argument import ROWS
+
+#: Rows of `test_every_argument` in one case.
+_ROWS = 10
+
+
+def calls(seed: int, _folder: Path) -> Answers:
+    """Of every public function, with each argument at two values."""
+    for row in ROWS[seed * _ROWS : (seed + 1) * _ROWS]:
+        if row.function.__name__ not in ("to_arviz", "pooled"):
+            yield f"{row} before", partial(row.function, **row.base)
+            changed = row.base | {row.argument: row.other}
+            yield f"{row} changed", partial(row.function, **changed)
+
+
+#: By the names of the files: what is asked, and of how many seeds.
+ASKED: dict[str, tuple[Callable[[int, Path], Answers], int]] = {
+    "questions": (questions.asked, 200),
+    "mechanisms": (mechanisms.asked, 90),
+    "posteriors": (posteriors.asked, 128),
+    "arguments": (calls, -(-len(ROWS) // _ROWS)),
+}
+CASES = [(room, seed) for room, (_, number) in ASKED.items() for seed in range(number)]
+
+
+@pytest.fixture(autouse=True)
+def _seeded(short_chains: None, coarse_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed_noise(monkeypatch)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("room", "seed"), CASES)
+def test_answers_are_those_recorded(
+    room: str, seed: int, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    path = Path(__file__).parent / f"{room}.json"
+    asked = ASKED[room][0](seed, tmp_path)
+    assert not differences(path, str(seed), asked, pytestconfig)
+
+
+@pytest.mark.parametrize("row", range(3))
+def test_notices_an_answer_that_changed(row: int) -> None:
+    """Negative control: another digit, another order, another number of entries."""
+    answer = {"mean": [0.25, 0.75], "of": ("a", "b")}
+    other: Any = [answer | {"mean": [0.2501, 0.7499]}, {**answer, "of": ("b", "a")}, {"mean": [1]}]
+    assert are_same(fingerprint(answer), fingerprint(dict(answer)))
+    assert not are_same(fingerprint(answer), fingerprint(other[row]))
