@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.display.wording import limited
+from opendp_bayes.display.wording import in_words
 from opendp_bayes.surveys.joint_posterior import survey_posterior
 from opendp_bayes.trusted import cells as joint_cells
 from opendp_bayes.trusted.boundary import ReleaseError
@@ -213,7 +213,7 @@ def test_drawn_rows_of_a_survey_have_one_posterior() -> None:
     survey = ob.survey(opened(SOME.lazy()).query().truncate_per_group(2), LEVELS).release()
     posterior: Any = ob.Survey.from_json(survey.to_json()).posterior
     assert posterior["age"].counts.mean() == pytest.approx(survey["age"].noisy_counts, abs=0.01)
-    (said,) = limited(survey["age"].guarantee)
+    said = in_words(survey["age"].guarantee)
     assert "limited to rows drawn at random, once for survey" in said
 
 
