@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from opendp_bayes.inference.engines.engine import ByDraws, Generator, Groups, IndependentDraws
+from opendp_bayes.inference.engines.engine import ByDraws, Groups, IndependentDraws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
@@ -87,11 +87,11 @@ class LevelCounts(ByDraws):
         a, b = BetaMixtures.parameters(mean, np.maximum(1 - mean, _SMALLEST), variance)
         return grouped(a, b, masses, counts.astype(np.float64), b, row)
 
-    def sample(self, draws: int, rng: Generator) -> Any:
+    def sample(self, draws: int, rng: np.random.Generator) -> Any:
         """Draws of the probabilities, or of the counts alone, shape `(draws, k)`."""
         return self._drawn(draws, rng)[1 if self.draws_shares else 0]
 
-    def _drawn(self, draws: int, rng: Generator) -> tuple[Integers, Floats]:
+    def _drawn(self, draws: int, rng: np.random.Generator) -> tuple[Integers, Floats]:
         """Draws of the counts and of the probabilities, which are the same for every level that is
         drawn with a generator in the same state.
         """
@@ -103,7 +103,7 @@ class LevelCounts(ByDraws):
         counts, shares = (np.concatenate(blocks, axis=1) for blocks in zip(*parts, strict=True))
         return counts.T, shares.T
 
-    def _block(self, draws: int, rng: Generator) -> tuple[Integers, Floats]:
+    def _block(self, draws: int, rng: np.random.Generator) -> tuple[Integers, Floats]:
         tree, prior = self._whole.tree, self._whole.weights.prior
         counts = np.zeros((tree.nodes, draws), dtype=np.int64)
         shares = np.zeros((self._parent.size, draws))
@@ -122,7 +122,7 @@ class LevelCounts(ByDraws):
             shares[level] = shares[within] * _within(concentration, within, generator)
         return counts[self._nodes], shares[self._numbers]
 
-    def sample_sums(self, groups: Groups, draws: int, rng: Generator) -> Floats:
+    def sample_sums(self, groups: Groups, draws: int, rng: np.random.Generator) -> Floats:
         """Draws of the probabilities of groups, some of those that are kept."""
         return np.asarray(self.drawn.sample_sums(groups, draws, rng))
 
@@ -141,7 +141,7 @@ class SharesDrawn(IndependentDraws):
     draws_shares = True
 
 
-def _within(concentration: Floats, family: Integers, rng: Generator) -> Floats:
+def _within(concentration: Floats, family: Integers, rng: np.random.Generator) -> Floats:
     """Dirichlet draws of the families, one beside the other; shape `(counts, size)`."""
     logs = np.log(rng.standard_gamma(concentration + 1))
     logs -= rng.standard_exponential(concentration.shape) / concentration

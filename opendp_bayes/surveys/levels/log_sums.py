@@ -4,13 +4,15 @@ import numpy as np
 from scipy import fft
 from scipy.special import logsumexp
 
+from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: A transform's entries below this share of the largest have lost too many digits.
-_KEPT = np.log(1e-8)
+_KEPT = np.log(1e-9)
 #: The tilted mean may be this many deviations, or records, away from where it should be.
 _OFF, _NEAREST = 0.5, 0.3
-_MOST_STEPS, _MOST_TILTS = 60, 400
+#: Tilts that are taken, and the steepest of them.
+_MOST_TILTS, _STEEPEST = 400, 1e3
 #: Terms of sums that are added up one by one, at a time.
 _AT_A_TIME = 1 << 20
 
@@ -110,41 +112,30 @@ def _tilted(
     highest: Integers,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Tilts that put the mean of the sum near a goal, the tilted laws, and their log-scale."""
-    tilt, low, high = start.copy(), np.full(start.shape, -np.inf), np.full(start.shape, np.inf)
     inside = np.minimum(_NEAREST, (highest - lowest) / 2)
     goal = np.clip(goal, lowest + inside, highest - inside)
-    laws = [np.empty_like(first_logs), np.empty_like(second_logs)]
-    scale, open_rows = np.zeros(tilt.shape), np.arange(tilt.size)
-    for step in range(_MOST_STEPS):
-        mean, variance = np.zeros(open_rows.size), np.zeros(open_rows.size)
-        scale[open_rows] = 0
-        for law, weights in zip(laws, (first_logs, second_logs), strict=True):
-            places = np.arange(weights.shape[1])
-            logs = weights[open_rows] + tilt[open_rows, None] * places
-            top = logs.max(axis=1)
-            logs -= top[:, None]
-            share = np.exp(logs, out=logs)
+    tilt, log_scale = start.copy(), np.zeros(start.shape)
+    laws = np.empty_like(first_logs), np.empty_like(second_logs)
+
+    def beyond(tilts: Floats, rows: Integers) -> tuple[Floats, Floats]:
+        mean, variance = -goal[rows], np.zeros(rows.size)
+        tilt[rows], log_scale[rows] = tilts, 0.0
+        for law, log_weights in zip(laws, (first_logs, second_logs), strict=True):
+            counts = np.arange(float(log_weights.shape[1]))
+            share = log_weights[rows]
+            share += tilts[:, None] * counts
+            top = share.max(axis=1)
+            share -= top[:, None]
+            np.exp(share, out=share)
             total = share.sum(axis=1)
             share /= total[:, None]
-            law[open_rows] = share
-            scale[open_rows] += np.log(total) + top
-            center = share @ places
-            mean += center
-            variance += share @ places.astype(float) ** 2 - center**2
-        variance = np.maximum(variance, 1e-12)
-        off = goal[open_rows] - mean
-        good = np.abs(off) <= np.maximum(_OFF * np.sqrt(variance), _NEAREST)
-        if good.all() or step == _MOST_STEPS - 1:
-            break  # the laws are those of the tilts
-        open_rows, off, variance = open_rows[~good], off[~good], variance[~good]
-        now = tilt[open_rows]
-        low[open_rows] = np.where(off > 0, now, low[open_rows])
-        high[open_rows] = np.where(off > 0, high[open_rows], now)
-        most = 1 + np.abs(now)
-        after = now + np.clip(off / variance, -most, most)
-        halved = (after <= low[open_rows]) | (after >= high[open_rows]) | (step % 3 == 2)
-        with np.errstate(invalid="ignore"):
-            middle = (low[open_rows] + high[open_rows]) / 2
-        # Newton's steps alone may go to and fro for ever.
-        tilt[open_rows] = np.where(halved & np.isfinite(middle), middle, after)
-    return tilt, laws[0], laws[1], scale
+            law[rows] = share
+            log_scale[rows] += np.log(total) + top
+            centre = share @ counts
+            mean += centre
+            variance += share @ counts**2 - centre**2
+        near = np.maximum(_OFF * np.sqrt(np.maximum(variance, 0.0)), _NEAREST)
+        return mean / near, variance / near
+
+    increasing_roots(beyond, start, -_STEEPEST, _STEEPEST, 1.0)
+    return tilt, *laws, log_scale

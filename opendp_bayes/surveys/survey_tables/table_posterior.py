@@ -10,7 +10,7 @@ from opendp_bayes.inference.answers.comparison import Comparison, DrawnDifferenc
 from opendp_bayes.inference.answers.joint_table import positions_among
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
-from opendp_bayes.inference.engines.engine import Engine, Generator
+from opendp_bayes.inference.engines.engine import Engine
 from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
 from opendp_bayes.mathematics.validation import Floats, Integers, RandomState, as_generator, as_size
 from opendp_bayes.release_format.data import Label, Value
@@ -163,7 +163,7 @@ class TableDraws(Chains):
         upto = np.cumsum(self.rows, axis=1)[:, ends - 1]
         return np.stack([(upto >= level).mean(axis=0) for level in levels])
 
-    def sample(self, draws: int, rng: Generator) -> Any:
+    def sample(self, draws: int, rng: np.random.Generator) -> Any:
         """Rows in random order, each once as far as there are enough."""
         n = len(self.rows)
         return self.rows[rng.permutation(n)[:draws] if draws <= n else rng.integers(n, size=draws)]
