@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-import scipy
 from scipy import special
 
 from opendp_bayes.inference.convolution.dense_tables import Axes, Convolved, JointLaw, moments
@@ -29,6 +28,7 @@ from opendp_bayes.inference.engines.engine import ByDraws, IndependentDraws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, varied
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
+from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std
 
@@ -41,6 +41,8 @@ _MOST_TILTS, _FARTHEST, _OFF = 200, 2.0, 0.3
 #: standard deviations apart, as far as `exp(-_FAR)` of the largest weight, and nearer until the
 #: weights of every other one and of those between are the same but for this.
 _STEP, _FAR, _APART = 0.8, 12.0, 0.02
+#: How near its slope a tilt is before the last of Newton's steps.
+_SOLVED = 1e-6
 #: Logarithms below this are left out, so that no product is too small for a float that is quick;
 #: a sum above `_HELD` has lost nothing that counts to them.
 _LOWEST, _HELD = -340.0, 1e-130
@@ -197,7 +199,7 @@ class _Shared:
         guess = sum(
             data_set.middle(category) for category, _ in prior for data_set in self.data_sets
         )
-        tilt = np.minimum([self._slope(guess)], 0.0)
+        tilt = np.minimum(self._slope(np.array([float(guess)])), 0.0)
         windows_before: list[list[Window]] = []
         counts: list[list[Integers]] = []
         logs: list[Floats] = []
@@ -216,7 +218,7 @@ class _Shared:
                 )
                 counts.append([sums])
                 logs.append(log_table)
-            tilt = np.array([self._solved(counts, logs)])
+            tilt = self._solved(counts, logs, tilt)
 
     def _table(
         self, category: int, alpha: float, windows: list[Window], peak: float, tilt: Floats
@@ -235,20 +237,20 @@ class _Shared:
         sums = first_counts[0] + second_counts[0] + np.arange(weights.size)
         return sums, weights + special.gammaln(alpha + sums)
 
-    def _solved(self, counts: list[list[Integers]], logs: list[Floats]) -> float:
+    def _solved(self, counts: list[list[Integers]], logs: list[Floats], start: Floats) -> Floats:
         """The tilt, none of which is above 0, where weights fall too slowly to bear it."""
 
-        def off(tilt: float) -> float:
-            return tilt - self._slope(float(moments(counts, logs, np.array([tilt]))[0][0]))
+        def beyond(tilt: Floats, _: Integers) -> tuple[Floats, Floats]:
+            mean, variance = moments(counts, logs, tilt)
+            bend = special.polygamma(1, mean + 2) - special.polygamma(1, self.prior.sum() + mean)
+            return tilt - self._slope(mean), 1 - bend * variance[0]
 
-        steepest = self._slope(0.0)
-        if steepest >= 0 or off(0.0) <= 0:
-            return 0.0
-        return steepest if off(steepest) >= 0 else float(scipy.optimize.brentq(off, steepest, 0.0))
+        steepest = min(float(self._slope(np.zeros(1))[0]), 0.0)
+        return increasing_roots(beyond, np.maximum(start, steepest), steepest, 0.0, _SOLVED)
 
-    def _slope(self, number: float) -> float:
+    def _slope(self, number: Floats) -> Floats:
         """Slope of the logarithm of the weight of a number of records."""
-        return float(special.digamma(number + 2) - special.digamma(self.prior.sum() + number))
+        return special.digamma(number + 2) - special.digamma(self.prior.sum() + number)
 
     def _log_weight(self, numbers: Axes) -> Floats:
         """Logarithms of the weights of numbers of records."""
