@@ -143,7 +143,8 @@ class MarginalOfPanels:
         cdf = self.cdf(values[inside], complements[inside])
         a, b = self.prior[0] + self.x, self.others + (self.size - self.x)
         gaps = np.diff(self.x, append=self.x[-1] + 1)
-        is_fine = np.all((gaps < np.sqrt(a * b / (a + b))) | (self.w < 1e-3))  # as Betas are wide
+        # Of every count, or of panels that are shorter than the Betas are wide.
+        is_fine = np.all((gaps == 1) | (gaps < np.sqrt(a * b / (a + b))) | (self.w < 1e-3))
         return {
             "mean": abs(theta.mean()[0] - mean) / std,
             "std": abs(np.sqrt(theta.variance()[0]) / std - 1),

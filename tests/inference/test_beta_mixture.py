@@ -85,13 +85,6 @@ def test_grouping_keeps_mean_and_variance_and_leaves_single_components_alone():
     assert alone.b == pytest.approx(b, rel=1e-9)
 
 
-def test_negligible_components_are_left_out():
-    assert (
-        BetaMixtures.grouped(np.ones(2), np.ones(2), np.array([1.0, 1e-20]), np.arange(2)).a.size
-        == 1
-    )
-
-
 def test_a_quantile_below_every_float_is_next_to_zero():
     assert 0 <= single(1e-3, 5.0).quantile(0.001) < 1e-300
 

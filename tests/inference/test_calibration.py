@@ -11,7 +11,7 @@ from scipy import stats
 
 from tests.helpers import calibration
 from tests.helpers.calibration import MECHANISMS, Cell
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 QUICK = [
     (Cell("discrete Laplace", 2, 200, 0.2), None, 200),
@@ -37,15 +37,12 @@ def ranks_of(cell, prior, draws, cdf=None):
     return calibration.simulate(cell, draws, 0, prior, records_prior(cell), cdf)
 
 
-@pytest.mark.parametrize(("cell", "prior", "draws"), some_of(QUICK, 1), ids=repr)
+MORE = [(*of, 400) for of in (PRIVATE, *(row[:2] for row in QUICK))]
+
+
+@pytest.mark.parametrize(("cell", "prior", "draws"), [*some_of(QUICK, 1), *slow(MORE)], ids=repr)
 def test_ranks_are_uniform_and_intervals_hold(cell, prior, draws):
     assert not calibration.rejects(ranks_of(cell, prior, draws)[:, 0])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("cell", "prior"), [PRIVATE, *(row[:2] for row in QUICK)], ids=repr)
-def test_more_ranks_are_uniform_and_intervals_hold(cell, prior):
-    assert not calibration.rejects(ranks_of(cell, prior, 400)[:, 0])
 
 
 @pytest.mark.parametrize(("cell", "prior"), [setting[:2] for setting in QUICK[:2]], ids=repr)

@@ -340,15 +340,6 @@ def test_a_release_counts_once(made, records):
     assert combine([first, finer], records=records).releases == (first, finer)
 
 
-def test_truncated_rows_are_not_the_same_records(made):
-    """They are drawn anew for every release."""
-    first, second = made(SAME["two categories"])
-    limited = replace(second, guarantee=replace(second.guarantee, truncated=True))
-    with pytest.raises(ValueError, match=r"releases\[1\]: .*rows that were limited"):
-        combine([first, limited], records="same")
-    assert combine([first, limited], records="different").releases == (first, limited)
-
-
 def test_rows_kept_by_one_fixed_rule_are_the_same_records(made):
     first, second = made(SAME["two categories"])
 
@@ -374,6 +365,8 @@ def test_rows_kept_by_one_fixed_rule_are_the_same_records(made):
     ):
         with pytest.raises(ValueError, match=message):
             combine([before, after], records="same")
+    drawn_anew = limited(second, "")
+    assert combine([first, drawn_anew], records="different").releases == (first, drawn_anew)
 
 
 def test_refuses_what_is_out_of_reach(made):

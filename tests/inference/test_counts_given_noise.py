@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.convolution import numbers_and_tilts, sums
+from opendp_bayes.inference.convolution import sums
 from tests.helpers import envelope, oracles
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.dense_counts import Dense
@@ -347,20 +347,6 @@ def test_no_records_leave_the_prior():
     assert found.probabilities.mean() == pytest.approx([1 / 6, 1 / 3, 1 / 2])
     assert found.counts.mean().tolist() == [0, 0, 0]
     assert found.sample(5, np.random.default_rng(0)).tolist() == [[0, 0, 0]] * 5
-
-
-def test_a_private_number_of_records_that_nothing_bounds_is_refused(monkeypatch):
-    noise, prior = DiscreteLaplace(1.0), (1.0, 1.0)
-    with pytest.raises(ValueError, match="records_prior"):
-        given_noise((3, 4), prior, noise, noised=(True, False))
-    with pytest.raises(ValueError, match="no number of records"):
-        given_noise((3, 4), prior, noise, records_prior=stats.randint(-5, -1))
-    gappy = stats.rv_discrete(values=([1, 5 * 10**6], [0.5, 0.5]))
-    with pytest.raises(ValueError, match="gaps"):
-        given_noise((3, 5 * 10**6), prior, noise, records_prior=gappy)
-    monkeypatch.setattr(numbers_and_tilts, "_MOST", 5)
-    with pytest.raises(ValueError, match="concentration"):
-        given_noise((10**7, 10**7), (1e6, 1e6), DiscreteLaplace(1e6))
 
 
 @pytest.mark.slow

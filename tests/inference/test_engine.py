@@ -7,7 +7,12 @@ import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes import KNormParameters, LaplaceParameters, noise_aware_posterior
+from opendp_bayes import (
+    GaussianParameters,
+    KNormParameters,
+    LaplaceParameters,
+    noise_aware_posterior,
+)
 from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
@@ -21,6 +26,7 @@ from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws
 from tests.helpers import brute_force, oracles
 from tests.helpers.sweeps import some_of
+from tests.helpers.weighed_pairs import MarginalOfPanels
 
 VALUES = np.linspace(0.01, 0.99, 41)
 PRIORS = {2: [(1.0, 1.0), (0.3, 3.0)], 3: [(1.0, 1.0, 1.0), (1.0, 0.5, 20.0)]}
@@ -87,7 +93,14 @@ def test_three_categories_with_an_exponential_mechanism(mechanism, release):
             assert error(release(mechanism, counts, 12, prior)) < 1e-10
 
 
-@pytest.mark.parametrize("noise", ["discrete", "floored"])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        *(LaplaceParameters(0.8, noise, "private") for noise in ("discrete", "floored")),
+        GaussianParameters(0.9, "private"),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize(
     ("counts", "prior"),
     [
@@ -98,11 +111,21 @@ def test_three_categories_with_an_exponential_mechanism(mechanism, release):
     ],
     ids=repr,
 )
-def test_a_private_number_of_records(noise, counts, prior, release):
-    made = release(LaplaceParameters(0.8, noise, "private"), counts, None, prior)
+def test_a_private_number_of_records(mechanism, counts, prior, release):
+    made = release(mechanism, counts, None, prior)
     largest = 40 if len(counts) == 2 else 26
     assert error(made, largest) < 2e-3  # numbers of other records within 5 % share a component
     assert made.posterior.mean() == pytest.approx(brute_force.mean(made, largest), rel=1e-6)
+
+
+def test_total_private_with_a_public_number_of_records(release):
+    """The projection does not use the number of records; the posterior does."""
+    made, kept = (
+        release(GaussianParameters(2.0, total), (9, 4, -3), 12) for total in ("private", None)
+    )
+    assert (made.counts, kept.counts) == ((9, 4, 0), (8, 4, 0))
+    assert made.posterior.mean() == pytest.approx(kept.posterior.mean(), abs=1e-9)
+    assert error(kept) < CELLS
 
 
 def test_the_wrong_scale_is_noticed(release):
@@ -229,37 +252,11 @@ def test_normalisers_between_nodes_are_those_of_every_data_set(mechanism, size, 
 
 
 def every_count(likelihood, prior, size):
-    """Every count of the first with its weight, and the parameters of its Betas."""
-    counts = np.column_stack([np.arange(size + 1), size - np.arange(size + 1)])
-    log_weights = likelihood.log_likelihood(counts)
-    log_weights = log_weights + sum(log_rising(x, a) for x, a in zip(counts.T, prior, strict=True))
-    weights = special.softmax(log_weights)
-    seen = weights > 1e-16
-    return counts[seen, 0], *(prior + counts[seen]).T, weights[seen] / weights[seen].sum()
-
-
-def deviations(found, likelihood, prior, size):
-    """The largest deviation from the sum over every count: of means and standard deviations, in
-    the latter, and of probabilities.
-    """
-    counts, a, b, weights = every_count(likelihood, prior, size)
-    mean, count_mean = weights @ (a / (a + b)), weights @ counts
-    std = np.sqrt(weights @ (a * b / (a + b) ** 2 / (a + b + 1) + (a / (a + b) - mean) ** 2))
-    count_std = max(np.sqrt(weights @ (counts - count_mean) ** 2), 0.01)
-    theta = found.probabilities[0]
-    values = theta.quantile(LEVELS[:, None])[:, 0]
-    inside = (values > 1e-300) & (values < 1 - 1e-12)
-    cdf = np.array([special.betainc(a, b, value) @ weights for value in values])
-    at = np.quantile(counts, [0.1, 0.5, 0.9]).astype(int)
-    count_cdf = [weights[counts <= value].sum() for value in at]
-    return max(
-        abs(theta.mean()[0] - mean) / std,
-        abs(theta.std()[0] / std - 1),
-        np.abs(cdf - LEVELS)[inside].max(initial=0.0),
-        abs(found.counts.mean()[0] - count_mean) / count_std,
-        abs(found.counts.std()[0] - count_std) / count_std if count_std > 0.01 else 0.0,
-        np.abs(found.counts.cdf(at[:, None])[:, 0] - count_cdf).max(),
-    )
+    """The marginal of the first of two categories, by the weight of every count."""
+    first = np.arange(size + 1.0)
+    logs = likelihood.log_likelihood(np.column_stack([first, size - first]).astype(np.int64))
+    logs = logs + log_rising(first, prior[0]) + log_rising(size - first, prior[1])
+    return MarginalOfPanels(prior, size, first, logs)
 
 
 def two_categories(rng):
@@ -286,7 +283,7 @@ def two_categories(rng):
 def deviation_of(mechanism, prior, first, size):
     likelihood = likelihood_of(Setting.of(mechanism, size, prior), [first, size - first])
     found = TwoCategories(likelihood.log_likelihood, [first], prior, size)
-    return deviations(found, likelihood, prior, size)
+    return max(every_count(likelihood, prior, size).deviations(found).values())
 
 
 @pytest.mark.parametrize("seed", some_of(range(25), 4))
@@ -329,8 +326,9 @@ def test_another_release_is_noticed():
     likelihood = likelihood_of(Setting.of(HellingerExponential(0.05), 1000, np.ones(2)), [300, 700])
     other = likelihood_of(Setting.of(HellingerExponential(0.05), 1000, np.ones(2)), [310, 690])
     found = TwoCategories(likelihood.log_likelihood, [300], np.ones(2), 1000)
-    assert deviations(found, likelihood, np.ones(2), 1000) < CELLS
-    assert deviations(found, other, np.ones(2), 1000) > 10 * CELLS
+    right, wrong = (every_count(one, np.ones(2), 1000) for one in (likelihood, other))
+    assert max(right.deviations(found).values()) < CELLS
+    assert max(wrong.deviations(found).values()) > 10 * CELLS
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from tests.helpers.learned_model import by_chains, expected, ranks, table
 from tests.helpers.oracles import FALSE_ALARM
 from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
+from tests.helpers.sweeps import slow
 
 #: Largest difference of a mean, in standard errors of two simulations with few chains: a value of
 #: Student's t with 15 degrees of freedom is larger by chance with probability 2e-5.
@@ -81,26 +82,14 @@ def distance(of, found, ordered=(), sweeps=100, draws=20_000, weighted=True):
     return np.max(far)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "two cells",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("two variables", "without noise")
-        ),
-    ],
-)
-def test_chains_agree_with_weighted_draws_from_the_prior(name):
-    of, ordered = TABLES[name]
-    assert distance(of, of, ordered) < FAR
+LONG = {"sweeps": 1000, "draws": 200_000}
+MORE = [("two variables", {}), ("without noise", {}), *((name, LONG) for name in TABLES)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TABLES)
-def test_long_chains_agree_with_weighted_draws_from_the_prior(name):
+@pytest.mark.parametrize(("name", "length"), [("two cells", {}), *slow(MORE)])
+def test_chains_agree_with_weighted_draws_from_the_prior(name, length):
     of, ordered = TABLES[name]
-    assert distance(of, of, ordered, sweeps=1000, draws=200_000) < FAR
+    assert distance(of, of, ordered, **length) < FAR
 
 
 def test_chains_for_another_scale_do_not_agree():

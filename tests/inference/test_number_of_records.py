@@ -38,6 +38,8 @@ def test_what_nothing_bounds_is_refused():
     with pytest.raises(ValueError, match="records_prior"):
         private(open_ended, None)
     assert private(open_ended, stats.poisson(30)).highest < 200
+    with pytest.raises(ValueError, match="no number of records"):
+        private(known([3, 4]), stats.randint(-5, -1))
     with pytest.raises(ValueError, match="1e15"):
         private(known([1, 2], 2.0**60), None)
 

@@ -152,6 +152,20 @@ def test_every_part_of_the_total_is_a_sum():
         assert exact <= Fraction(getattr(total, name)) <= exact * (1 + Fraction(1, 1 << 50))
 
 
+@pytest.mark.parametrize("part", ["epsilon", "rho", "range", "delta"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_sum_that_floats_round_down_is_rounded_up(part, order):
+    """Of a half and of what it takes in without a change, in either order."""
+    loss = ob.PrivacyLoss(epsilon=0.5, rho=0.5, range=0.5, delta=0.5)
+    losses = [loss, replace(loss, **{part: 2.0**-60})][::order]
+    assert 0.5 + 2.0**-60 == 0.5
+    releases = tuple(replace(VOTE, guarantee=replace(PROMISE, loss=one)) for one in losses)
+    total = ob.Survey(("one", "other"), releases).loss
+    for name in ("epsilon", "rho", "range", "delta"):
+        exact = sum(Fraction(getattr(one, name)) for one in losses)
+        assert exact <= Fraction(getattr(total, name)) <= exact + Fraction(2) ** -52
+
+
 def test_a_survey_of_counts_without_a_stated_loss_states_none():
     """An infinite epsilon would read as a promise that was made."""
     noise = {"mechanism": "laplace_parameters", "scale": 2.0}

@@ -14,8 +14,10 @@ from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.surveys.survey_tables.tables import Model, NoisyTable
 from tests.helpers import oracles
 from tests.helpers.every_survey import margin
+from tests.helpers.sweeps import slow
 
 LEVELS, RECORDS, CONCENTRATION = (2, 3, 2, 2), 60, 6.0
+NOISE = DiscreteGaussian(4.0)
 #: Cliques in an order in which each meets those before in a separator, and what is measured.
 SHAPES: dict[str, tuple[Any, Any]] = {
     "path": (((0, 1), (1, 2), (2, 3)), ((0, 1), (1, 2), (2, 3))),
@@ -87,17 +89,14 @@ def least_probability(found: Any) -> float:
     return min(float(stats.kstest(column, "uniform").pvalue) for column in columns)
 
 
-def test_the_truth_is_anywhere_among_the_draws() -> None:
-    """Among draws a twentieth as wide it is mostly outside."""
-    found, narrow = places("path", 5, DiscreteGaussian(4.0), 1, narrowed=0.05)
-    assert least_probability(found) > oracles.FALSE_ALARM
-    assert least_probability(narrow) < oracles.FALSE_ALARM
+MANY = ((shape, 200, law, 0.4) for shape in SHAPES for law in (NOISE, DiscreteLaplace(3.0)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", [DiscreteGaussian(4.0), DiscreteLaplace(3.0)])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_truth_is_anywhere_among_the_draws_in_many_runs(shape, noise):
-    found, narrow = places(shape, 200, noise, 2, narrowed=0.4)
+@pytest.mark.parametrize(
+    ("shape", "runs", "noise", "narrowed"), [("path", 5, NOISE, 0.05), *slow(MANY)]
+)
+def test_the_truth_is_anywhere_among_the_draws(shape, runs, noise, narrowed):
+    """Among narrower draws it is mostly outside."""
+    found, narrow = places(shape, runs, noise, 1, narrowed)
     assert least_probability(found) > oracles.FALSE_ALARM
     assert least_probability(narrow) < oracles.FALSE_ALARM

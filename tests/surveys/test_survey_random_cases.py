@@ -10,6 +10,7 @@ import pytest
 from opendp_bayes.surveys.survey_tables.consistent_draws import ConsistentDraws
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 from tests.helpers.random_surveys import RandomSurvey, chains_for, deviations, listed, random_survey
+from tests.helpers.sweeps import slow
 
 #: Standard errors by which what the chains say may differ from the list. There are some 23
 #: comparisons in a case, 47 000 in the slow test. Effective draws that are overstated by an eighth
@@ -43,16 +44,14 @@ def missed(seeds, meant=lambda case: case):
     return found, warned
 
 
-def test_chains_meet_every_data_set_of_random_surveys() -> None:
-    assert missed(range(QUICK)) == ([], 0)
+MANY = ((range(CASES * at, CASES * (at + 1)), MOST_WARNED) for at in range(BLOCKS))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("block", range(BLOCKS))
-def test_chains_meet_every_data_set_of_many_random_surveys(block: int) -> None:
-    found, warned = missed(range(CASES * block, CASES * (block + 1)))
+@pytest.mark.parametrize(("seeds", "most_warned"), [(range(QUICK), 0), *slow(MANY)])
+def test_chains_meet_every_data_set_of_random_surveys(seeds: range, most_warned: int) -> None:
+    found, warned = missed(seeds)
     assert found == []
-    assert warned <= MOST_WARNED
+    assert warned <= most_warned
 
 
 def wider(case: RandomSurvey) -> RandomSurvey:
