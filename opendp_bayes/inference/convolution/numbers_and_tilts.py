@@ -14,8 +14,7 @@ from scipy import special
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.tilted_counts import Moments, TiltedCounts
-from opendp_bayes.inference.laws.count_cells import NOTHING
-from opendp_bayes.inference.laws.refinement import cells_from
+from opendp_bayes.inference.laws.count_cells import NOTHING, cells_from
 from opendp_bayes.inference.likelihood.envelope import too_uncertain
 from opendp_bayes.mathematics.validation import Floats, Integers
 

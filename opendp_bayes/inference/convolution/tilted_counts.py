@@ -8,8 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
-from opendp_bayes.inference.laws.count_cells import Cells
-from opendp_bayes.inference.laws.refinement import cells_from, refined
+from opendp_bayes.inference.laws.count_cells import Cells, cells_from, refined
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 

@@ -10,11 +10,10 @@ import numpy as np
 from opendp_bayes.inference.engines.engine import Generator, Groups
 from opendp_bayes.inference.engines.merged import ByLaws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
-from opendp_bayes.inference.laws.count_cells import NOTHING, graded_edges
+from opendp_bayes.inference.laws.count_cells import NOTHING, cells_from, graded_edges, refined
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.laws.mixtures_of_counts import binned, grouped, short_cells
-from opendp_bayes.inference.laws.refinement import cells_from, refined
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 

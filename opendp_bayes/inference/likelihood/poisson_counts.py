@@ -11,9 +11,8 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.laws.count_cells import Cells
+from opendp_bayes.inference.laws.count_cells import Cells, cells_from, refined
 from opendp_bayes.inference.laws.dirichlet_multinomial import stirling_correction
-from opendp_bayes.inference.laws.refinement import cells_from, refined
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -58,7 +57,7 @@ class PoissonCounts:
         kinks = [kink[place] for kink in noisy.kinks]
         seeds = np.stack([centre + more for centre in (peak, *kinks) for more in (0, 1)], axis=1)
         start = cells_from(seeds.astype(np.float64), low.astype(float), high.astype(float))
-        return cls(noisy, place, log_rate, refined(laws.log_weight, start, rows.size, _DEPTH))
+        return cls(noisy, place, log_rate, refined(laws.log_weight, start, rows.size))
 
     def cut(self, longest: float) -> "PoissonCounts":
         """Cut cells that are longer."""
