@@ -145,7 +145,7 @@ def test_keys_of_several_columns_are_of_the_types_of_the_columns():
     """`(True, 0)` was the group of `(1, 0)`, under the name `(True, 0)`."""
     grouped = query(FRAME, contributions=1).group_by("a", "b")
     with pytest.raises(TypeError, match=r"True does not fit .*Int64"):
-        ob.posterior(grouped, "vote", **with_groups(VOTE, {("a", "b"): [(1, 1), (True, 0)]}))
+        ob.posterior(grouped, "vote", **with_groups(VOTE, {"a": [1, True], "b": [1, 0]}))
 
 
 def test_a_prior_by_label_is_of_these_labels():
