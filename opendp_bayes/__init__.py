@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from opendp_bayes.trusted.queryable_proxy import ReleaseInterrupted as ReleaseInterrupted
     from opendp_bayes.trusted.scanned_frames import on_disk as on_disk
     from opendp_bayes.unlisted.discovered import DiscoveredRelease as DiscoveredRelease
-    from opendp_bayes.unlisted.discovery_plan import plan_discovery as plan_discovery
     from opendp_bayes.unlisted.discovery_query import discover as discover
 
 __version__ = "1.0.0"
@@ -103,7 +102,6 @@ _HOME = {
     "NoiseAwarePosterior": "inference.answers.posterior",
     # foresee
     "plan": "planning.plan",
-    "plan_discovery": "unlisted.discovery_plan",
     "calibrate": "accounting.calibration",
     "exact_loss": "accounting.losses",
     "privacy_profile": "accounting.losses",

@@ -34,7 +34,7 @@ DOORS = {
 HELD = (
     *("results", "release_format", "inference", "accounting", "planning"),
     *("surveys.levels", "surveys.survey", "surveys.survey_tables"),
-    *("unlisted.discovered", "unlisted.discovery_plan"),
+    "unlisted.discovered",
 )
 #: Members that are public for other modules only.
 BETWEEN_MODULES = {"source", "has_posterior", "row", "of", "overview", "unordered_values"}

@@ -143,8 +143,8 @@ one, groups = read("one_column", ob.Release), read("groups", ob.Release)
 survey, levels = read("survey", ob.Survey), read("levels", ob.Survey)
 shown, report = read("discovery", ob.DiscoveredRelease), read("report", Report)
 frames = [of.to_frame() for of in (one, groups, groups.pooled(), survey, levels, shown)]
-frames += [of.to_frame() for of in (ob.plan(size=9, prior=[1, 1], epsilon=1.0, mechanisms=[
-    ob.KNormParameters(1.0)]), ob.plan_discovery(epsilon=1.0, delta=1e-8))]
+frames += [ob.plan(size=9, prior=[1, 1], epsilon=1.0, mechanisms=[
+    ob.KNormParameters(1.0)]).to_frame()]
 of_axes = {name: ob.noisy_counts([9, n, 2, 5], ["a", "b", "c", "d"], scale=1.0, mechanism=
     "laplace_parameters") for n, name in enumerate(("x", "y"))}
 joint = ob.combine_tables(of_axes)

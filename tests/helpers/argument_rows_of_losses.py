@@ -90,15 +90,6 @@ LOSSES = [
         smaller={"size": 40, **SURE, **STRONGER, "delta": 0.1},
     ),
     *rows(
-        ob.plan_discovery,
-        {"epsilon": 1.0, "delta": 1e-6},
-        lambda found: found.rows[0].least_shown(0.5),
-        vary("rho", 0.2, SMALLER, epsilon=None, rho=0.1),
-        vary("rest", 0.2, LARGER, lambda found: found.recommended.law.std),
-        larger={"delta": 1e-8, "d_in": 2},
-        smaller=STRONGER,
-    ),
-    *rows(
         research.least_error,
         {"size": 6, "prior": (0.2, 0.2), "epsilon": 1.0},
         lambda least: least.value,

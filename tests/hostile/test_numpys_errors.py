@@ -132,7 +132,6 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "plan": lambda: ob.plan(size=9, prior=PRIOR, epsilon=1e-320),
     "exact": lambda: ob.exact_loss(ob.LaplaceParameters(5e-324), size=9, prior=PRIOR),
     "profile": lambda: ob.privacy_profile(ob.LaplaceParameters(1e-9), size=9, prior=PRIOR)(1.0),
-    "discovery": lambda: ob.plan_discovery(epsilon=1e-9, delta=1e-9),
 }
 
 

@@ -66,6 +66,19 @@ def test_published_thresholds_under_rho(keys: int, thresholds: tuple[int, ...]) 
         assert found.law.scale == pytest.approx(math.sqrt(keys / 0.2), rel=1e-15)
 
 
+@pytest.mark.parametrize("rest", [0.0, 0.2])
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"rho": 0.1}])
+def test_the_automatic_law_shows_the_smallest_counts(budget: Any, rest: float) -> None:
+    names = ["gaussian_threshold"]
+    names += ["optimal_threshold", "laplace_threshold"] if "epsilon" in budget else []
+    asked: dict[str, Any] = {**budget, "delta": 1e-8, "d_in": 1, "rest": rest}
+    laws = [fitted_discovery(name, **asked).law for name in names]
+    least = [law.least_shown(0.5) for law in laws]
+    assert fitted_discovery("auto", **asked).law.least_shown(0.5) == min(least)
+    if "epsilon" in budget and not rest:
+        assert least == [31, 19, 20]
+
+
 def test_the_rest_lowers_no_threshold_of_the_optimal_law() -> None:
     for epsilon, delta, shown, length in (
         (1.0, 1e-8, (19, 22, 24), 41),
