@@ -184,7 +184,9 @@ class Listed(Engine):
     def _of(self, part: Callable[[Any], Any]) -> "Listed":
         """Counts of what `part` makes of arrays whose last axis is the categories'."""
         counted = None if self._counted is None else self._counted._of(part)
-        return type(self)(part(self.rows), self._log_weights, part(self.prior), counted)
+        made = type(self)(part(self.rows), self._log_weights, part(self.prior), counted)
+        made.diagnostics = self.diagnostics
+        return made
 
     def sample(self, draws: int, rng: Generator) -> Any:
         return self.rows[rng.choice(len(self.rows), size=draws, p=self.weights)]

@@ -271,8 +271,8 @@ class BetaMixtures:
         """Quantiles of one Beta with the same mean and variance for each, as logits."""
         mean, other = self.mean(), self._parts.sums(self.weights * (self.b / (self.a + self.b)))
         with np.errstate(all="ignore"):
-            total = np.maximum(mean * other / self.variance() - 1, _SMALLEST)
-            start = special.logit(special.betaincinv(mean * total, other * total, wanted))
+            parameters = self.parameters(mean, other, self.variance(), _SMALLEST)
+            start = special.logit(special.betaincinv(*parameters, wanted))
         return np.clip(np.nan_to_num(start), -_LARGEST_LOGIT, _LARGEST_LOGIT)
 
     def logit_density(self, logit: Floats) -> Floats:

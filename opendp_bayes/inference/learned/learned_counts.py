@@ -129,9 +129,8 @@ class LearnedCounts(Chains):
         means, other_means = np.maximum(means, _LEAST), np.maximum(other_means, _LEAST)
         share, left = means / (means + other_means), other_means / (means + other_means)
         relative = variances / means**2 + np.maximum(other_variances, 0) / other_means**2
-        total = 1 / (share * left * relative) - 1
-        a, b = ((fraction * total).reshape(-1, means.shape[-1]).T for fraction in (share, left))
-        return mixtures_of_draws(a, b)
+        parameters = BetaMixtures.parameters(share, left, (share * left) ** 2 * relative)
+        return mixtures_of_draws(*(each.reshape(-1, means.shape[-1]).T for each in parameters))
 
     def _of(self, select: Callable[[Any], Any]) -> "LearnedCounts":
         means, variances = select(self._means), select(self._variances)

@@ -1,7 +1,6 @@
 """The posteriors of groups that borrow strength from each other."""
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -31,11 +30,6 @@ class Concentrations(Listed):
         """Add κ m and the true counts of a group, both of shape `(draws, k)`."""
         made = cls(a + counts, counted=Listed(counts))
         made.diagnostics = diagnostics
-        return made
-
-    def _of(self, part: Callable[[Any], Any]) -> "Concentrations":
-        made = cast(Concentrations, super()._of(part))
-        made.diagnostics = self.diagnostics
         return made
 
 

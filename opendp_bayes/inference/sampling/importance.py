@@ -10,7 +10,6 @@ of every width, whose shares are adapted to the posterior. `docs/research/comput
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -78,8 +77,10 @@ class WeightDiagnostics(Shown):
 class Weighted(Listed):
     """Independent draws of the counts, shape `(draws, k)`, with weights."""
 
-    def __init__(self, counts: Integers, log_weights: Floats, prior: Floats) -> None:
-        super().__init__(counts, log_weights, prior)
+    def __init__(
+        self, counts: Integers, log_weights: Floats, prior: Floats, counted: Listed | None = None
+    ) -> None:
+        super().__init__(counts, log_weights, prior, counted)
         ess = float(1 / (self.weights**2).sum())
         self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts))
 
@@ -87,13 +88,6 @@ class Weighted(Listed):
         """Note in the diagnostics what checks of the draws say; returns the draws."""
         self.diagnostics = replace(self.diagnostics, log_error=log_error, disagreement=disagreement)
         return self
-
-    def _of(self, select: Callable[[Any], Any]) -> "Weighted":
-        selected = Weighted(select(self.rows), self._log_weights, select(self.prior))
-        diagnostics = self.diagnostics
-        return selected.noting(
-            log_error=diagnostics.log_error, disagreement=diagnostics.disagreement
-        )
 
 
 class Proposals:

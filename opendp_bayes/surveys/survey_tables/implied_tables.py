@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import picked
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.surveys.survey_tables.junction_tree import Scope, without_filling
 from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import (
@@ -170,10 +171,8 @@ def _drawn_levels(
     combinations = np.zeros((len(model.levels), points), dtype=np.int64)
     for factor in factors:
         places = model.cells_of(combinations, factor.separator)
-        reached = factor.values[rows, places].cumsum(axis=1)
-        level = rng.random((points, 1)) * reached[:, -1:]
-        levels_of_factor = np.unravel_index((reached[:, :-1] <= level).sum(axis=1),
-                               [model.levels[v] for v in factor.residual])  # fmt: skip
+        cell = picked(factor.values[rows, places], np.arange(points), rng.random(points))
+        levels_of_factor = np.unravel_index(cell, [model.levels[v] for v in factor.residual])
         for v, levels_of_variable in zip(factor.residual, levels_of_factor, strict=True):
             combinations[v] = levels_of_variable
     return combinations
