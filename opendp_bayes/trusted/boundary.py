@@ -63,6 +63,9 @@ class Unchanging:
             f"{name}: is what the {type(self).__name__} was made with, and stays. Make another one."
         )
 
+    def __delattr__(self, name: str) -> None:
+        setattr(self, name, None)
+
 
 def require_features(caller: str) -> None:
     """Raise `ValueError` with the line to type unless the OpenDP features that user-defined

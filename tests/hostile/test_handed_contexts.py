@@ -215,6 +215,8 @@ def test_nothing_of_a_context_is_replaced(of, name, ledger):
     message = f"{name}: is what the (Checked|Engine)Context was made with, and stays"
     with pytest.raises(AttributeError, match=message):
         setattr(context, name, None)
+    with pytest.raises(AttributeError, match=message):
+        delattr(context, name)
     assert context.ledger is ledger
 
 
@@ -224,6 +226,8 @@ def test_nothing_of_a_ledger_is_replaced(name, ledger, tmp_path):
     before = getattr(ledger, name)
     with pytest.raises(AttributeError, match=f"{name}: is what the Ledger was made with"):
         setattr(ledger, name, tmp_path / "other")
+    with pytest.raises(AttributeError, match=f"{name}: is what the Ledger was made with"):
+        delattr(ledger, name)
     assert getattr(ledger, name) == before
 
 
