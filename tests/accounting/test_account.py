@@ -50,6 +50,20 @@ def test_losses_add_up_exactly_and_are_shown_on_the_safe_side(of, losses, sums):
     assert account.remaining.value >= float(left) * (1 - 2**-52)
 
 
+@pytest.mark.parametrize("kind", ["epsilon", "rho"])
+def test_sums_between_two_floats_are_rounded_to_the_safe_side(kind: str) -> None:
+    """To the nearest they would be what was there before the last of them."""
+    half, tiny = Fraction(1, 2), Fraction(1, 1 << 60)
+    losses = ({kind: 0.5, "delta": 0.5}, {kind: float(tiny), "delta": float(tiny)})
+    account = account_of(total(**{kind: 1.0, "delta": 0.75}), *(spent(**loss) for loss in losses))
+    for shown in (account.spent.value, account.spent.delta):
+        assert half + tiny <= Fraction(shown) <= half + Fraction(1, 1 << 52)
+    for left, limit in ((account.remaining.value, 1), (account.remaining.delta, Fraction(3, 4))):
+        assert limit - half - Fraction(1, 1 << 52) <= Fraction(left) <= limit - half - tiny
+    for left, (_, shown) in zip((1, half, half - tiny), account.lines(), strict=True):
+        assert Fraction(shown.value) <= left
+
+
 @pytest.mark.parametrize(
     ("state", "paid"), [("open", True), ("spent", True), ("failed", True), ("refused", False)]
 )

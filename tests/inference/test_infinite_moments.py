@@ -33,6 +33,7 @@ def test_a_ratio_is_finite_where_its_denominator_may_be(name, alpha, release):
         assert np.isinf(found.mean()) == (alpha <= 1)
         assert np.isinf(found.std()) == (alpha <= 2)
         assert found.median() == pytest.approx(803 / (1200 + alpha), rel=0.1)
+        assert np.isfinite(found.interval()).all()
     assert np.isfinite(made.ratio("b", "a").std())
 
 

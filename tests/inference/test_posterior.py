@@ -243,17 +243,6 @@ def test_seeds(three):
     )
 
 
-def test_predictive_counts_vary_more_than_draws_given_the_mean(three):
-    counts = three.predictive(1000, size=20_000, random_state=0)
-    mean, std = three.mean(), three.std()
-    assert counts.mean(axis=0) == pytest.approx(
-        1000 * mean, abs=STANDARD_ERRORS * 1000 * std.max() / np.sqrt(20_000) * 1.1
-    )
-    assert counts.var(axis=0) == pytest.approx(
-        1000 * mean * (1 - mean) + 1000 * 999 * std**2, rel=0.06
-    )
-
-
 def test_the_probability_of_an_event(three):
     estimate = three.probability(lambda theta: theta[0] > 0.55)
     assert estimate.value == pytest.approx(

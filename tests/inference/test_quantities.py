@@ -94,15 +94,6 @@ def test_a_ratio_and_odds(made, mixture):
     assert odds.std() == pytest.approx(np.sqrt(second - odds.mean() ** 2), rel=5 * ERROR)
 
 
-def test_a_ratio_with_infinite_moments(release):
-    """The second probability may be so near to 0 that their ratio has no mean."""
-    posterior = release(LaplaceParameters(1.0), (8, 0), 8, (1.0, 0.5)).posterior
-    found = posterior.ratio("a", "b")
-    assert found.mean() == found.std() == np.inf
-    assert np.isfinite(found.interval()).all()
-    assert "none" in repr(found)
-
-
 def test_a_ratio_far_above_the_largest_share(release):
     """The second probability is most probably below 1e-16, and 1 minus it is 1."""
     posterior = release(LaplaceParameters(1.0), (8, 0), 8, (1.0, 0.01)).posterior

@@ -306,11 +306,6 @@ def test_a_thousand_categories() -> None:
     assert 0.5 < np.abs(samples - 1000).mean() < 20  # 4 is expected
 
 
-def test_an_empty_data_set_has_one_candidate() -> None:
-    for k in (2, 3, 50):
-        assert oracles.law_of(KNormParameters(1e6), (0,) * k, [1.0] * k) == {(0,) * k: 1.0}
-
-
 # The loss.
 OF_STEPS = [(2, 0.7, 40), (3, 2.0, 20), (4, 5.0, 7), (5, 1.0, 4)]
 

@@ -182,13 +182,6 @@ def test_law_at_any_scale(noise: Any, scale: float) -> None:
     assert np.exp(log_p).sum() == pytest.approx(1, rel=1e-13)
 
 
-@pytest.mark.parametrize(("noise", "total"), list(product(NOISES, TOTALS)))
-def test_an_empty_data_set_has_one_candidate(noise: Any, total: Any) -> None:
-    mechanism = LaplaceParameters(scale=1.0, noise=noise, total=total)
-    assert oracles.law_of(mechanism, (0, 0), [1.0, 1.0]) == {(0, 0): 1.0}
-    assert mechanism.sample([0, 0], 1.0).tolist() == [[0, 0]]
-
-
 @pytest.mark.parametrize(
     ("total", "counts"),
     [
@@ -234,37 +227,24 @@ def test_refuses_to_enumerate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("total", "size", "moved"),
-    [("remainder", 10, 1), ("truncated", 10, 1), ("bounded", 10, 2), ("private", None, 1)],
+    ("total", "size", "k", "moved"),
+    [
+        *(("remainder", 10, 2, 1), ("remainder", 10, 3, 2), ("truncated", 10, 2, 1)),
+        *(("bounded", 10, 2, 2), ("private", None, 2, 1), ("private", None, 3, 1)),
+    ],
 )
-def test_map_is_rounded_up(total: Any, size: int | None, moved: int) -> None:
+def test_map_is_rounded_up(total: Any, size: int | None, k: int, moved: int) -> None:
+    """That of the counts that move, each by `d_in`, with half of its squared loss as rho."""
     for scale in (3.0, 0.1, 1e-3, 0.7, 7e9):
         for d_in in (1, 3, 10**6):
             loss = LaplaceParameters(scale, total=total).proven_loss(
-                d_in, size=size, prior=np.ones(2)
+                d_in, size=size, prior=np.ones(k)
             )
             each = d_in / Fraction(scale)
-            assert moved * each <= Fraction(loss.epsilon) <= moved * each * (1 + Fraction(1, 2**52))
-            assert 2 * moved * each <= Fraction(loss.range)
-            assert moved * each**2 / 2 <= Fraction(loss.rho)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "size", "k", "moved"),
-    [
-        (LaplaceParameters(1.5), 9, 2, 1),
-        (LaplaceParameters(1.5), 9, 3, 2),
-        (LaplaceParameters(1.5, total="bounded"), 9, 2, 2),
-        (LaplaceParameters(1.5, total="private"), None, 3, 1),
-    ],
-)
-def test_the_loss_is_that_of_the_counts_that_move(mechanism, size, k, moved):
-    """Each by `d_in`, with half of its squared loss as rho."""
-    for d_in in (1, 4):
-        each = d_in / 1.5
-        loss = mechanism.proven_loss(d_in, size=size, prior=np.ones(k))
-        found = loss.epsilon, loss.range, loss.rho
-        assert found == pytest.approx((moved * each, 2 * moved * each, moved * each**2 / 2))
+            bounds = moved * each, 2 * moved * each, moved * each**2 / 2
+            for value, least in zip((loss.epsilon, loss.range, loss.rho), bounds, strict=True):
+                assert least <= Fraction(value) <= least * (1 + Fraction(1, 2**50))
+            assert Fraction(loss.epsilon) <= bounds[0] * (1 + Fraction(1, 2**52))
 
 
 def test_what_is_clamped_to_one_value_is_certain() -> None:

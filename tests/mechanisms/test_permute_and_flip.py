@@ -124,18 +124,6 @@ def test_probabilities_sum_to_one(number: int, spread: float) -> None:
     assert math.fsum(np.exp(log_permute_and_flip(exponents))) == pytest.approx(1, rel=1e-12)
 
 
-def test_quadrature_weights() -> None:
-    """Within the error that `docs/research/numerics.md` allows them."""
-    points, weights = np.polynomial.legendre.leggauss(40)
-    exact = sorted(
-        (arb.legendre_p_root(40, index, weight=True) for index in range(40)),
-        key=lambda pair: float(pair[0]),
-    )
-    for x, weight, (node, right) in zip(points, weights, exact, strict=True):
-        assert abs(float(oracles.real(float(x)) - node)) < 2.0**-52
-        assert oracles.relative_error(float(weight), right) < 2.0**-40
-
-
 # Samples.
 @pytest.mark.parametrize(
     ("counts", "prior", "scale"),
@@ -157,15 +145,6 @@ def test_samples(counts: oracles.Counts, prior: tuple[float, ...], scale: float)
             observed, oracles.law_of(PermuteAndFlip(factor * scale), counts, prior)
         )
     assert oracles.rejects(observed, oracles.exponential_law(counts, prior, scale))
-
-
-@pytest.mark.parametrize("scale", [*SCALES, 50.0])
-def test_samples_at_any_scale(scale: float) -> None:
-    samples = PermuteAndFlip(scale).sample([3, 4, 5], 1.0, draws=50)
-    assert np.all(samples.sum(axis=1) == 12)
-    assert np.all(samples >= 0)
-    if scale == SCALES[0]:
-        assert np.all(samples == [3, 4, 5])
 
 
 def test_coins_are_of_the_distances_and_the_scale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,13 +173,6 @@ def test_coins_are_of_the_distances_and_the_scale(monkeypatch: pytest.MonkeyPatc
 def test_the_law_is_of_this_scale() -> None:
     law = PermuteAndFlip(0.3).law(5, np.ones(2))
     assert (law.scale, law.limit.widths.scale) == (0.3, 0.3)
-
-
-def test_an_empty_data_set_has_one_candidate() -> None:
-    candidates, log_p = PermuteAndFlip(1.0).log_pmf([0, 0], 1.0)
-    assert candidates.tolist() == [[0, 0]]
-    assert log_p == pytest.approx(0, abs=1e-12)
-    assert PermuteAndFlip(1.0).sample([0, 0], 1.0, draws=3).tolist() == [[0, 0]] * 3
 
 
 # Scores.
@@ -408,7 +380,7 @@ def test_the_error_of_the_law_covers_the_weights_of_the_quadrature() -> None:
         root, truth = arb.legendre_p_root(
             permute_and_flip._NODES, len(points) - 1 - at, weight=True
         )
-        assert abs(oracles.real(point) - root) < 2.0**-50
+        assert abs(oracles.real(point) - root) < 2.0**-52
         worst = max(worst, oracles.relative_error(weight, truth))
     # It is stated as a loss, so it should not be much larger either.
     assert 2.0**-50 < worst <= permute_and_flip.LAW_ERROR / 4 <= 25 * worst

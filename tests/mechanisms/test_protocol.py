@@ -1,13 +1,20 @@
 """What is asked of a mechanism, of those that state their law and of those that do not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.mechanisms import protocol, registry
+from opendp_bayes.mathematics.validation import SCALES
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+    protocol,
+    registry,
+)
 
 COUNTS, PRIOR = np.array([3, 1]), np.ones(2)
 
@@ -95,6 +102,40 @@ def test_options_that_follow_from_the_number_of_records() -> None:
     assert protocol.default_options(ob.LaplaceParameters, 5) == {"total": "remainder"}
     assert protocol.default_options(ob.KNormParameters, 5) == {}
     assert protocol.default_options(ob.GaussianParameters, None) == {}
+
+
+WEIGHING = [
+    *(HellingerExponential(1.0), HellingerExponential(1.0, "local"), PermuteAndFlip(1.0)),
+    *(SmoothHellingerExponential(1.0, **of) for of in ({}, {"gamma": 0.1}, {"beta": 0.2})),
+]
+NOISING = [
+    *(ob.KNormParameters(1e6), ob.GaussianParameters(1.0)),
+    *(
+        ob.LaplaceParameters(1.0, noise, total)
+        for noise in ("discrete", "floored")
+        for total in ("remainder", "truncated", "bounded")
+    ),
+]
+
+
+@pytest.mark.parametrize("mechanism", [*WEIGHING, *NOISING], ids=repr)
+def test_an_empty_data_set_has_one_candidate(mechanism: Any) -> None:
+    for k in (2, 3):
+        candidates, log_p = mechanism.log_pmf([0] * k, 1.0)
+        assert candidates.tolist() == [[0] * k]
+        assert log_p == pytest.approx(0, abs=1e-12)
+        assert mechanism.sample([0] * k, 1.0, draws=3).tolist() == [[0] * k] * 3
+
+
+@pytest.mark.parametrize("mechanism", WEIGHING, ids=repr)
+@pytest.mark.parametrize("scale", [*SCALES, 2.0, 50.0])
+def test_samples_at_any_scale(mechanism: Any, scale: float) -> None:
+    """Every scale gives counts, from a point to the uniform law."""
+    samples = replace(mechanism, scale=scale).sample([3, 4, 5], 1.0, draws=50)
+    assert np.all(samples.sum(axis=1) == 12)
+    assert np.all(samples >= 0)
+    if scale == SCALES[0]:
+        assert np.all(samples == [3, 4, 5])
 
 
 KINDS = sorted(registry.BUILT_IN, key=lambda kind: kind.name)
