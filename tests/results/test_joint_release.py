@@ -5,9 +5,7 @@ from itertools import product
 
 import jsonschema
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
-from matplotlib.collections import QuadMesh
 
 import opendp_bayes as ob
 from tests.helpers.releases import changed, guarantee
@@ -93,29 +91,6 @@ def rows_of(ax: plt.Axes) -> list[str]:
     return [label.get_text() for label in ax.get_yticklabels()]
 
 
-def mesh(ax: plt.Axes) -> np.ndarray:
-    (found,) = (part for part in ax.collections if isinstance(part, QuadMesh))
-    values = found.get_array()
-    assert values is not None
-    return np.ma.filled(values, np.nan).reshape(-1)
-
-
-def test_a_table_of_two_variables_is_a_heat_map() -> None:
-    ax = TABLE.plot(title="A table", level=0.9)
-    means, (lower, upper) = TABLE.posterior.mean(), TABLE.posterior.interval(0.9)
-    assert mesh(ax) == pytest.approx(means)
-    texts = [text.get_text() for text in ax.texts if " to " in text.get_text()]
-    mean, low, high = 100 * np.array([means[0], lower[0], upper[0]])
-    assert texts[0] == f"{mean:.1f} %\n{low:.1f} to {high:.1f}"
-    assert (ax.get_ylabel(), ax.get_xlabel()) == ("region", "vote")
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["yes", "no", "3"]
-    assert rows_of(ax) == ["north", "so$_uth$"]
-    assert any("90 % intervals" in text.get_text() for text in ax.texts)
-    assert ax.get_title("left") == "A table"
-    assert ax.yaxis_inverted(), "the first row is at the top"
-    ax.figure.canvas.draw()  # no label is taken for a formula
-
-
 def test_a_table_of_three_variables_has_a_row_for_each_cell() -> None:
     three = ob.Release(
         tuple(range(5, 17)), tuple(product("ab", "cde", "fg")), (1.0,) * 12,
@@ -125,15 +100,6 @@ def test_a_table_of_three_variables_has_a_row_for_each_cell() -> None:
     assert rows_of(ax)[:2] == ["a, c, f", "a, c, g"]
     (drawn,) = ax.containers
     assert drawn.lines[0].get_xdata() == pytest.approx(three.posterior.mean())
-
-
-def test_cells_that_are_left_out_are_empty_and_large_tables_have_no_numbers() -> None:
-    assert np.isnan(mesh(SOME.plot())).sum() == 3
-    cells = tuple(product(range(12), range(11)))
-    wide = ob.Release(
-        (5,) * 132, cells, (1.0,) * 132, ob.KNormParameters(1.0), guarantee(660), ("x", "y")
-    )
-    assert len(wide.plot(level=0.9).texts) == 1
 
 
 def test_a_word_that_is_a_little_longer_than_a_line_of_a_label_stays_whole() -> None:
