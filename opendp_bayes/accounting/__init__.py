@@ -1,7 +1,7 @@
 """Compute exact privacy losses of mechanisms from their own probabilities. Depends on public
 quantities only, never on data.
 
-`divergences` compares pairs of distributions; `two_categories`, `enumeration` and `noise` produce
-the pairs of a mechanism; `exact` turns them into certified bounds, `calibration` solves for the
-scale, and `composition` hands the worst case to another accountant.
+`divergences` compares pairs of distributions; `gaussian`, `noise` and the modules of `exponential`
+produce the pairs of a mechanism, which `pairs` chooses by its law; `losses` turns them into
+certified bounds, and `calibration` solves for the scale.
 """

@@ -122,13 +122,6 @@ def drawn_by(mechanism: Mechanism, counts: Integers, prior: Floats, draws: int =
     return mechanism.sample(counts, prior, draws)
 
 
-def projected(mechanism: Mechanism, drawn: Integers, size: int | None) -> Integers:
-    """The released counts, shape `(..., k)`: the draws themselves where a mechanism has no
-    projection.
-    """
-    return mechanism.project(drawn, size) if is_lawful(mechanism) else drawn
-
-
 def noises_every_count(mechanism: Mechanism) -> bool:
     """True if the mechanism adds independent noise to every count whatever their number of records.
     Then the cells of a table, whose numbers of records are private, can be released at once.

@@ -14,7 +14,7 @@ from opendp_bayes.mechanisms import registry
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Law, SimplexNoise
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import Mechanism, law_of, projected
+from opendp_bayes.mechanisms.protocol import Mechanism, is_lawful, law_of
 
 
 @dataclass(frozen=True)
@@ -114,5 +114,7 @@ class Setting:
             )
 
     def projected(self, drawn: Integers) -> Integers:
-        """The counts released for draws, shape `(..., k)`."""
-        return projected(self.mechanism, drawn, self.size)
+        """The counts released for draws, shape `(..., k)`: the draws themselves where the mechanism
+        has no projection.
+        """
+        return self.mechanism.project(drawn, self.size) if is_lawful(self.mechanism) else drawn

@@ -1,13 +1,13 @@
 """The data of a release: all that inference and reports read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from opendp_bayes.mathematics.validation import Floats
-from opendp_bayes.mechanisms.protocol import Mechanism, projected
+from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.labels import distinct, identity
 from opendp_bayes.release_format.privacy_guarantee import Guaranteed, PrivacyGuarantee
@@ -99,11 +99,8 @@ class ReleasedData(Guaranteed):
         """
         if self.source is not None:
             return tuple(self.source.counts[cell] for cell in self.inside)
-        noisy_counts, size = (
-            np.array(self.noisy_counts, dtype=np.int64),
-            self.group_size or self.size,
-        )
-        return tuple(projected(self.mechanism, noisy_counts, size).tolist())
+        setting = replace(self.setting, size=self.group_size or self.size)
+        return tuple(setting.projected(np.array(self.noisy_counts, dtype=np.int64)).tolist())
 
     @property
     def values_of_axes(self) -> dict[str, tuple[Label, ...]]:

@@ -17,7 +17,8 @@ from opendp_bayes.display.sheet import Sheet, ShownAtOnce, labelled_frame
 from opendp_bayes.display.wording import group_name, in_plain_words
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_flag, as_level, as_size, as_text
-from opendp_bayes.mechanisms.protocol import Mechanism, projected
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
 from opendp_bayes.release_format.document import ReleaseDocument
 from opendp_bayes.release_format.labels import ByLabel, in_order, position_of
@@ -495,7 +496,8 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         """The released counts of each group, one for each category."""
         if self.whole is not None:
             return tuple(release.counts for release in self.values())
-        counts = projected(self.mechanism, np.array(self.noisy_counts, dtype=np.int64), None)
+        setting = Setting(self.mechanism, None, self.prior)
+        counts = setting.projected(np.array(self.noisy_counts, dtype=np.int64))
         return tuple(map(tuple, counts.tolist()))
 
     def __getitem__(self, key: Key) -> Release:

@@ -15,6 +15,7 @@ from opendp_bayes.mechanisms import (
     protocol,
     registry,
 )
+from opendp_bayes.mechanisms.setting import Setting
 
 COUNTS, PRIOR = np.array([3, 1]), np.ones(2)
 
@@ -77,11 +78,11 @@ def test_a_law_is_believed_unless_a_subclass_draws_in_another_way() -> None:
 def test_draws_are_kept_where_there_is_a_law() -> None:
     drawn = protocol.drawn_by(Lawful(), COUNTS, PRIOR, 3)
     assert drawn.tolist() == [[2, 0]] * 3
-    assert protocol.projected(Lawful(), drawn, 4).tolist() == [[3, 1]] * 3
+    assert Setting(Lawful(), 4, (1.0, 1.0)).projected(drawn).tolist() == [[3, 1]] * 3
     assert protocol.drawn_by(Lawful(), COUNTS, PRIOR).shape == (1, 2)
     released = protocol.drawn_by(Lawless(), COUNTS, PRIOR, 2)
     assert released.tolist() == [[3, 1]] * 2
-    assert protocol.projected(Lawless(), released, 4) is released
+    assert Setting(Lawless(), 4, (1.0, 1.0)).projected(released) is released
 
 
 PRIVATE, REMAINDER = (ob.LaplaceParameters(1.0, total=of) for of in ("private", "remainder"))
