@@ -2,8 +2,6 @@
 
 from html.parser import HTMLParser
 
-import pytest
-
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release, plan
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.results.release import GroupedRelease
@@ -86,15 +84,6 @@ def test_nothing_comes_from_elsewhere_and_labels_are_text() -> None:
     assert page.attributes == {"style", "scope"}
     assert "url(" not in text
     assert "http" not in text
-
-
-def test_the_level_is_in_headings_and_intervals() -> None:
-    text = RELEASE.sheet(0.5)._repr_html_()
-    lower, upper = RELEASE.posterior.interval(0.5)
-    assert Page(text).rows[0][3:] == ["50\xa0% interval", "Plug-in 50\xa0% (ignores noise)"]
-    assert f"{lower[0]:.3f} to {upper[0]:.3f}" in text
-    with pytest.raises(ValueError, match=r"level=2: .*between 0 and 1"):
-        RELEASE.sheet(2)
 
 
 def test_a_posterior_that_takes_long_is_not_waited_for() -> None:

@@ -40,10 +40,12 @@ def test_the_level_is_in_the_headings_and_in_the_intervals() -> None:
     shown = rendered(RELEASE.sheet(level=0.5))
     low, high = stats.beta(8, 4.5).interval(0.5)
     lower, upper = RELEASE.posterior.interval(0.5)
-    assert " 50 %" in shown
+    assert "50 % interval" in shown
     assert "Plug-in 50 %" in shown
     assert f"{low:.3f} to {high:.3f}" in shown
     assert f"{lower[0]:.3f} to {upper[0]:.3f}" in shown
+    with pytest.raises(ValueError, match=r"level=2: .*between 0 and 1"):
+        RELEASE.sheet(level=2)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -119,14 +119,6 @@ def test_the_pair_with_the_largest_epsilon_does_not_dominate() -> None:
     assert below >= 1
 
 
-def test_group() -> None:
-    mechanism, size, prior = HellingerExponential(0.5), 12, (1.0, 1.0)
-    profile = privacy_profile(mechanism, size=size, prior=prior, d_in=3)
-    pld = privacy_loss_distribution(mechanism, size=size, prior=prior, d_in=3)
-    for epsilon in np.linspace(0, profile.loss.epsilon, 9):
-        assert profile(float(epsilon)) <= pld.get_delta_for_epsilon(float(epsilon)) + 1e-13
-
-
 def test_refuses() -> None:
     with pytest.raises(ValueError, match=r"interval=0\.0: .*greater than 0"):
         privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=0.0)
