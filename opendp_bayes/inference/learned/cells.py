@@ -49,8 +49,9 @@ _HALF, _REACH = 52, 96
 _DENSE, _GROWTH = 128, 0.02
 #: How far counts are from what was drawn, `exp(-_DEPTH)` of the noise's largest mass.
 _DEPTH = 20.0
-#: Parts of the cells, and how often each is drawn.
+#: Parts of the cells, how often each is drawn, and which draw of each part every choice has.
 _PARTS, _TIMES = 4, 8
+_CHOICES = np.indices((_TIMES,) * _PARTS).reshape(_PARTS, -1)
 #: Below every logarithm of a probability that matters.
 _IMPOSSIBLE = -1e30
 #: Masses that rounding may make of none, and a variance of whole numbers.
@@ -289,9 +290,8 @@ class Cells(IntensityLaw):
         points = self._places[location[:, None] + np.arange(self._gammas)]
         points = np.column_stack([np.zeros_like(location), points])
         masses = a[..., None] * self._count_laws(np.full(points.shape, kind), points) + _LEAST
-        left = np.full((len(a), 1), self.size)
-        for batch in self._parts:
-            left = (left[:, :, None] - counts[:, batch].sum(axis=1)[:, None]).reshape(len(a), -1)
+        sums = [counts[:, batch].sum(axis=1) for batch in self._parts]
+        left = self.size - sum(each[:, at] for each, at in zip(sums, _CHOICES, strict=True))
         node = np.minimum(np.searchsorted(self.last[kind], left), self.last.shape[1] - 1)
         inside = (self.first[kind][node] <= left) & (left <= self.last[kind][node])
         law = masses.sum(axis=1)
@@ -304,9 +304,8 @@ class Cells(IntensityLaw):
         points_drawn[:, last] = points[
             chain, one_of(np.log(masses[chain, :, node[chain, choice]]), rng)
         ]
-        for batch in reversed(self._parts):
-            choice, of_part = np.divmod(choice, _TIMES)
-            entries = chain[:, None], batch, of_part[:, None]
+        for batch, at in zip(self._parts, _CHOICES, strict=True):
+            entries = chain[:, None], batch, at[choice][:, None]
             counts_drawn[:, batch], points_drawn[:, batch] = counts[entries], point[entries]
         return counts_drawn, points_drawn, special.logsumexp(log_p, axis=1)
 
