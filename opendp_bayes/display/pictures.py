@@ -15,6 +15,7 @@ from opendp_bayes.mathematics.validation import Floats, as_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Colours of Okabe and Ito, which colour-blind readers tell apart: first blue and vermilion.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -25,8 +26,9 @@ MOST_DRAWN = 100
 _LINE, _LONGER, _LINES = 30, 2, 3
 #: Characters of a line of sentences above a panel.
 _SENTENCE = 75
-#: Inches of a line, of what is around the rows of a panel, and of a panel's width.
-_ROW, _AROUND, _WIDTH = 0.24, 0.95, 6.4
+#: Inches of a line, of what is around the rows of a panel, of a panel's width, and the least beside
+#: others.
+_ROW, _AROUND, _WIDTH, _BESIDE = 0.24, 0.95, 6.4, 4.2
 #: Inches of a cell of a heat map, and the most cells whose numbers are written into them.
 _CELL, _MOST_NUMBERS = (1.05, 0.55), 120
 #: The part of a row's height over which its dots are spread, none of which hides another.
@@ -82,6 +84,30 @@ def plot_panel(
     draw_panel(ax, panel)
     write_above(ax, sentences, title)
     return ax
+
+
+def plot_panels(panels: Sequence[Panel], sentences: str, columns: int) -> "Figure":
+    """Draw panels, `columns` to a row, below sentences."""
+    sentences += first_of(len(panels), "pictures")
+    panels = panels[:MOST_DRAWN]
+    columns = min(columns, len(panels))
+    rows = [panels[start : start + columns] for start in range(0, len(panels), columns)]
+    heights = [max(panel.height for panel in row) for row in rows]
+    figure, axes = pyplot().subplots(
+        len(rows),
+        columns,
+        figsize=(max(_WIDTH, _BESIDE * columns), sum(heights) + 0.6),
+        squeeze=False,
+        height_ratios=heights,
+        layout="constrained",
+    )
+    for ax, panel in zip(axes.flat, panels, strict=False):
+        draw_panel(ax, panel)
+    for ax in axes.flat[len(panels) :]:
+        ax.set_axis_off()
+    text = textwrap.fill(sentences, max(_SENTENCE, 56 * columns))
+    figure.suptitle(text, x=0.01, ha="left", fontsize="small", color=GREY)
+    return figure
 
 
 def plot_cells(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from opendp_bayes.display.pictures import plot_panels
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, ShownAtOnce
 from opendp_bayes.display.tables import Table
@@ -22,7 +23,6 @@ from opendp_bayes.results.reader import result_from_json
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.surveys.joint_posterior import combine_tables
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
-from opendp_bayes.surveys.pictures import plot_panels
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 
 if TYPE_CHECKING:

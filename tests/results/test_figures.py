@@ -10,9 +10,8 @@ from matplotlib.container import ErrorbarContainer
 
 import opendp_bayes as ob
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
-from opendp_bayes.display.pictures import Panel
+from opendp_bayes.display.pictures import Panel, plot_panels
 from opendp_bayes.results.release import GroupedRelease
-from opendp_bayes.surveys.pictures import plot_panels
 from tests.helpers import releases
 from tests.helpers.releases import changed, guarantee
 
