@@ -1,10 +1,14 @@
 """Posterior to release: a constructor for each built-in mechanism."""
 
+from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
+from numpy.typing import ArrayLike
 from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes.accounting.losses import Accounting
+from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms import (
     GaussianParameters,
     HellingerExponential,
@@ -16,9 +20,10 @@ from opendp_bayes.mechanisms import (
 )
 from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.mechanisms.protocol import noises_every_count
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries.base import releasing, split_of
-from opendp_bayes.trusted.boundary import descriptor_of
-from opendp_bayes.trusted.measurements import make_measurement
+from opendp_bayes.trusted.boundary import descriptor_of, require_features
+from opendp_bayes.trusted.measurements import drawer, make_measurement
 from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.spaces import PosteriorSpace, groups_and_labels
 
@@ -325,6 +330,51 @@ def make_permute_and_flip(
     return make_mechanism(
         input_domain, input_metric, output_measure, PermuteAndFlip(scale), accounting=accounting
     )
+
+
+def measured_sampler(
+    mechanism: Mechanism, *, size: int | None, prior: ArrayLike
+) -> Callable[[ArrayLike, ArrayLike, int], Integers]:
+    """Return the sampler that a measurement of `mechanism` has, for `audit(..., sample=)`.
+
+    The result is called as `mechanism.sample` is, with counts, prior and the number of releases. It
+    returns these, shape `(draws, k)`.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism value.
+    size : int or None
+        The public number of records, or None where it is private.
+    prior : array_like
+        The prior concentration, shape `(k,)`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid or do not fit the mechanism.
+    ValueError
+        Without the OpenDP features that a measurement needs.
+
+    Examples
+    --------
+    >>> from opendp_bayes import LaplaceParameters
+    >>> from opendp_bayes.measurements import measured_sampler
+    >>> from opendp_bayes_research import audit
+    >>> mechanism, setting = LaplaceParameters(2.0), {"size": 10, "prior": [1.0, 1.0]}
+    >>> sampler = measured_sampler(mechanism, **setting)
+    >>> audit(mechanism, sample=sampler, draws=2000, **setting).passed
+    True
+    """
+    require_features("measured_sampler")
+    setting = Setting.of(mechanism, size, prior)
+    draw = drawer(setting)
+
+    def sample(counts: ArrayLike, prior: ArrayLike, draws: int) -> Integers:
+        noisy_counts = draw(np.asarray(counts, dtype=np.int64), draws)
+        return setting.projected(noisy_counts)
+
+    return sample
 
 
 then_laplace_parameters = to_then(make_laplace_parameters)

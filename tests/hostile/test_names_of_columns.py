@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes_office import read
 from tests.helpers.command_line import run
 from tests.helpers.contexts import checked_context
 from tests.helpers.sweeps import some_of
@@ -141,7 +142,7 @@ def test_a_name_that_is_nearly_right_is_said_to_be_so(tmp_path, kind, given, nea
         assert "'vote'" not in message
     else:
         assert "must be one of 'vote', 'x'" in message
-    context = checked_context(path)
+    context = checked_context(read(path))
     with pytest.raises(ValueError, match="not a column of the") as caught:
         ob.posterior(context.query(), given, categories=["a", "b"], nulls="a", unknown="b")
     assert ("There is a similar name; check capitals and blanks." in str(caught.value)) == near

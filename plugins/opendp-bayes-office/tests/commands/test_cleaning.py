@@ -87,14 +87,6 @@ def test_blanks_are_left_out_before_values_are_compared(tmp_path: Path) -> None:
     assert asked.counts(file, LABELS) == {"yes": 1, "no": 0, "none": 2, "other": 0}
 
 
-def test_empty_lines_are_no_records_or_ones_without_a_value(tmp_path: Path) -> None:
-    asked = csv_of(tmp_path, "vote", "yes", "", '""', "no", "")
-    counts = {"yes": 1, "no": 1, "none": 1, "other": 0}
-    assert asked.counts("", LABELS) == counts
-    assert asked.counts('blank_lines = "skip"', LABELS) == counts
-    assert asked.counts('blank_lines = "null"', LABELS) == counts | {"none": 3}
-
-
 def test_columns_of_other_types_have_codes_of_their_type(tmp_path: Path) -> None:
     days = pl.Series(["2026-05-01", "2026-05-02", None, None]).str.to_date()
     columns = {"code": [1, 2, -99, None], "vote": [" yes", "-99", "no ", None]}
@@ -144,19 +136,6 @@ def said(*arguments: object) -> str:
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert result.exit_code == 0, result.output
     return " ".join(result.output.split())
-
-
-def test_it_is_said_before_data_are_read_and_in_the_report(tmp_path: Path) -> None:
-    asked = csv_of(tmp_path, "vote", " yes", "?", "", "NA")
-    of = f'{LABELS}\nnull_values = ["?"]'
-    asked.run(FILE, of)
-    shown = said("run", asked.question, asked.path)
-    page = tmp_path / "page.html"
-    run("report", asked.question, asked.path, "-o", page)
-    written = page.read_text(encoding="utf-8").replace("&#39;", "'").replace("&#x27;", "'")
-    for sentence in SAID:
-        assert sentence in shown
-        assert sentence in written
 
 
 @pytest.mark.parametrize("command", ["run", "release"])

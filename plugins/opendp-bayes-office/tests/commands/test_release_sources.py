@@ -185,18 +185,6 @@ def test_a_separator_is_one_character_and_a_wrong_one_is_suspected(votes, separa
     assert said in run("release", votes, *COLUMN, "--separator", separator, *EXACT, code=2)
 
 
-def test_gzip(tmp_path: Path) -> None:
-    path = tmp_path / "votes.csv.gz"
-    path.write_bytes(gzip.compress(TEXT.encode()))
-    assert ob.Release.from_json(run("release", path, *COLUMN, *EXACT)).counts == (8, 4)
-
-
-def test_a_compressed_file_that_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "votes.csv.gz"
-    path.write_bytes(b"\x1f\x8b nothing")
-    assert "cannot be read as CSV" in run("release", path, *COLUMN, *EXACT, code=2)
-
-
 @pytest.mark.parametrize("content", [TEXT, gzip.compress(TEXT.encode())], ids=["plain", "gzip"])
 def test_standard_input_is_csv_and_leaves_no_file(tmp_path, monkeypatch, content):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -331,12 +319,6 @@ def test_text_that_is_marked_as_utf_16_says_how_to_read_it(tmp_path, encoding, p
     result = CliRunner().invoke(app, ["release", str(given), *OF_ACCENTS], input=content)
     assert result.exit_code == 2
     assert "Say so: --encoding utf-16" in result.stderr
-
-
-@pytest.mark.parametrize("encoding", ["morse", "rot13", "base64", ""])
-def test_an_encoding_is_one_of_text(votes: Path, encoding: str) -> None:
-    message = run("release", votes, *COLUMN, *EXACT, f"--encoding={encoding}", code=2)
-    assert "is not an encoding that is read" in message
 
 
 def test_a_file_that_is_damaged_after_its_header(tmp_path: Path) -> None:

@@ -140,7 +140,9 @@ def test_labels_of_sas_are_those_of_a_catalogue_that_is_named(of_others, machine
         "SEXB": ["Male", "Female", "Male"],
     }
     head = f'labels = "{catalogue.name}"'
-    assert asked_of(path, head, "SEXB") == {"Female": 1, "Male": 2, "other": 0}
+    for column in ("SEXA", "SEXB"):  # in the order of their codes
+        found = asked_of(path, head, column)
+        assert [*found.items()] == [("Male", 2), ("Female", 1), ("other", 0)]
     said = run("run", path.with_name("question.toml"), path, "--dry-run")
     assert "No record was read" in said
     assert counts(path, "SEXA", ["Male", "Female"], labels=catalogue) == (2, 1, 0, 0)
@@ -465,15 +467,6 @@ def test_labels_are_in_the_order_of_their_codes_and_a_blank_one_is_none(tmp_path
     }  # fmt: skip
     assert list(found)[:5] == ["refused", "no answer", "red", "blue", "green"]
     assert texts(path, labels=True)["vote"].to_list().count("4") == 2  # and not null
-
-
-def test_labels_of_a_catalogue_are_in_the_order_of_their_codes(of_others):
-    for machine in ("linux", "win"):
-        of_others(f"test_formats_{machine}.sas7bcat")
-        path = of_others(f"test_data_{machine}.sas7bdat")
-        head = "labels = 'test_formats_{}.sas7bcat'"
-        for column in ("SEXA", "SEXB"):
-            assert list(asked_of(path, head.format(machine), column))[:2] == ["Male", "Female"]
 
 
 OF_FIVE = {"red": 1, "blue": 2, "green": 3, "none": 4, "other": 2}

@@ -106,21 +106,6 @@ def test_what_is_the_owners_is_refused(privacy: str, rest: str, result: str, mes
         answered(question(privacy, rest, result))
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('separator = ","', r"separator=',': .*';' as the"),
-        ('encoding = "ascii"', r"encoding='ascii': .*'latin-1' as the"),
-    ],
-)
-def test_how_the_file_is_read_is_the_owners(line: str, message: str) -> None:
-    with pytest.raises(SpecificationError, match=message):
-        answered(f"{line}\n{question()}")
-    silent = OWNER.replace('separator = ";"\nencoding = "latin-1"\n', "")
-    with pytest.raises(SpecificationError, match=r"for the owner .* leave it out"):
-        answered(f"{line}\n{question()}", silent)
-
-
 #: Every way of reading a file, with another that a question may try.
 READ = {"separator": ('";"', '","'), "encoding": ('"latin-1"', '"cp437"')}
 READ |= dict.fromkeys(("trim", "labels"), ("true", "false"))
@@ -131,12 +116,15 @@ READ |= {"rows_above": ("1", "2"), "skip_rows": ("2", "3"), "sheet": ('"one"', '
 @pytest.mark.parametrize("field", Reading.__struct_fields__)
 def test_every_way_of_reading_is_the_owners(field: str) -> None:
     own, other = READ[field]
-    owner = f"{field} = {own}\n" + OWNER.replace('separator = ";"\nencoding = "latin-1"\n', "")
+    without = OWNER.replace('separator = ";"\nencoding = "latin-1"\n', "")
+    owner = f"{field} = {own}\n{without}"
     silent = answered(question(), owner)
     assert getattr(silent, field) == getattr(read_owner_file(owner), field)
     assert answered(f"{field} = {own}\n{question()}", owner) == silent
     with pytest.raises(SpecificationError, match=f"{field}=.*: is for the owner"):
         answered(f"{field} = {other}\n{question()}", owner)
+    with pytest.raises(SpecificationError, match=r"for the owner .* leave it out"):
+        answered(f"{field} = {own}\n{question()}", without)
 
 
 @pytest.mark.parametrize("nulls", ["c", "none"])
