@@ -54,7 +54,7 @@ def answered(asked: Answers) -> dict[str, float | str]:
     for name, ask in asked:
         try:
             found[name] = fingerprint(ask())
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             found[name] = " ".join(re.findall(r"[\w.]+", str(error))[:2])
     return found
 

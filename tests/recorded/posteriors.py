@@ -1,6 +1,6 @@
 """Every method of posteriors of releases with random mechanisms, priors, labels and axes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -13,7 +13,7 @@ import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.unlisted import Discovery, GaussianThreshold, LaplaceThreshold, OptimalThreshold
-from tests.helpers.every_result import called, methods, plausible, properties
+from tests.helpers.every_result import called, methods, plausible, properties, results
 from tests.helpers.recorded import Answers
 from tests.helpers.releases import guarantee
 from tests.recorded.questions import Rng, one
@@ -35,7 +35,8 @@ LEFT_OUT = {"plot", "to_arviz", "write_synthetic", "from_json", "json_schema", "
 
 def mechanism_of(rng: Rng, k: int) -> tuple[Any, int | None]:
     """One that serves `k` categories, and the public number of records, if it has one."""
-    scale, size = float(np.exp(rng.uniform(-1, 2.5))), int(np.exp(rng.uniform(1.5, 6)))
+    highest = one(rng, [2.5, 2.5, 4.5])
+    scale, size = float(np.exp(rng.uniform(-1, highest))), int(np.exp(rng.uniform(1.5, 6)))
     few, exponential = min(size, 14), ob.mechanisms
     makers: list[tuple[Callable[[], Any], int | None]] = [
         (lambda: ob.LaplaceParameters(scale, total="private"), None),
@@ -62,7 +63,7 @@ def labels_of(rng: Rng, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def drawn_of(rng: Rng, mechanism: Any, size: int | None, prior: Any) -> tuple[int, ...]:
-    records = size or int(np.exp(rng.uniform(1, 6)))
+    records = size or int(np.exp(rng.uniform(1, one(rng, [6, 6, 10]))))
     counts = rng.multinomial(records, rng.dirichlet(np.full(len(prior), 0.7)))
     return tuple(mechanism.sample(counts, np.array(prior))[0].tolist())
 
@@ -211,42 +212,43 @@ KINDS: list[Callable[[Rng], Any]] = [
 
 
 def asked(seed: int, folder: Path) -> Answers:
-    """Each property, and each method with plausible arguments and, in turn, with others."""
+    """Each property, and each method with plausible arguments and, in turn, with others; the same
+    of the first answer of every kind that has methods of its own.
+    """
     rng = np.random.default_rng(seed)
-    made: list[Any] = []
-    yield KINDS[seed % len(KINDS)].__name__, lambda: made.append(KINDS[seed % len(KINDS)](rng))
-    if not made:
+    maker = KINDS[seed % len(KINDS)]
+    parts: list[tuple[str, Any]] = []
+
+    def first(name: str, compute: Callable[[], Any]) -> Any:
+        answer = compute()
+        kinds = {type(of) for of in results().values()}
+        if type(answer) in kinds - {type(part) for _, part in parts} or not parts:
+            parts.append((name, answer))
+        return answer
+
+    yield maker.__name__, partial(first, "", lambda: maker(rng))
+    if not parts:
         return
-    result = made[0]
-    for name in properties(result):
-        if name not in LEFT_OUT:
-            yield name, partial(getattr, result, name)
-    parts = [("", result)]
+    result = parts[0][1]
     if isinstance(result, ob.NoiseAwarePosterior):
-        first, last = result.categories[0], result.categories[-1]
-        of_posterior: dict[str, Callable[[], Any]] = {
-            "counts": lambda: result.counts,
-            "category": lambda: result[last],
-            "records": lambda: result.records,
-            "difference": lambda: result.difference(first, last),
-            "odds": lambda: result.odds(first),
-            "comparison": lambda: result.compare(result),
-        }
+        yield "category", partial(first, "category", lambda: result[result.categories[-1]])
         if len(result.axes) > 1:
-            of_posterior["margin"] = lambda: result.marginal(result.axes[-1])
-        for part, made_of in of_posterior.items():
-            yield part, lambda made_of=made_of, part=part: parts.append((part, made_of()))
-    for part, of in parts:
+            yield "margin", lambda: parts.append(("margin", result.marginal(result.axes[-1])))
+    for part, of in parts:  # which grow
+        for name in properties(of):
+            if name not in LEFT_OUT:
+                yield f"{part} {name}", partial(first, name, partial(getattr, of, name))
         for name, signature in methods(of):
-            if name in LEFT_OUT:
+            if name in LEFT_OUT or (isinstance(of, Mapping) and not of):
                 continue
             arguments = {
                 key: plausible(of, name, key, lambda: folder / "copies")
                 for key in signature.parameters
             }
-            turned = [key for key in arguments if key in OTHERS and name not in OF_COPIES]
-            yield f"{part} {name}", partial(called, of, name, arguments)
-            for key in turned:
-                value = OTHERS[key][seed // 3 % len(OTHERS[key])]
-                changed = partial(called, of, name, arguments | {key: value})
-                yield f"{part} {name} {key}", changed
+            compute = partial(called, of, name, arguments)
+            yield f"{part} {name}", partial(first, name, compute)
+            for key in arguments:
+                if key in OTHERS and name not in OF_COPIES:
+                    value = OTHERS[key][seed // 3 % len(OTHERS[key])]
+                    changed = partial(called, of, name, arguments | {key: value})
+                    yield f"{part} {name} {key}", changed

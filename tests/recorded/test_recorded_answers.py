@@ -32,9 +32,9 @@ def calls(seed: int, _folder: Path) -> Answers:
 
 #: By the names of the files: what is asked, and of how many seeds.
 ASKED: dict[str, tuple[Callable[[int, Path], Answers], int]] = {
-    "questions": (questions.asked, 200),
+    "questions": (questions.asked, 260),
     "mechanisms": (mechanisms.asked, 90),
-    "posteriors": (posteriors.asked, 128),
+    "posteriors": (posteriors.asked, 160),
     "arguments": (calls, -(-len(ROWS) // _ROWS)),
 }
 CASES = [(room, seed) for room, (_, number) in ASKED.items() for seed in range(number)]
