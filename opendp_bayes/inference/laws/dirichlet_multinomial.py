@@ -98,6 +98,13 @@ def picked(masses: Floats, row: Integers, level: Floats) -> Integers:
     return np.asarray(np.clip(entry - row * masses.shape[1], 0, masses.shape[1] - 1))
 
 
+def alike(*columns: ArrayLike) -> tuple[Integers, Integers]:
+    """The first of all rows that are alike, and which of these each row is."""
+    rows = np.column_stack(columns)
+    _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, place.reshape(-1)
+
+
 def rows_of(*values: Integers) -> tuple[Integers, tuple[Integers, ...]]:
     """The row of each of some tuples of whole numbers among those that occur, and these."""
     values = np.broadcast_arrays(*values)

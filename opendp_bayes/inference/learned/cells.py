@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from opendp_bayes.inference.laws.dirichlet_multinomial import one_of, picked, rows_of
+from opendp_bayes.inference.laws.dirichlet_multinomial import alike, one_of, picked, rows_of
 from opendp_bayes.inference.learned.intensity_law import (
     STEP,
     HamiltonianChains,
@@ -116,9 +116,7 @@ class Cells(IntensityLaw):
 
     def _find_nodes(self, table: NoisedTable) -> None:
         look = min(table.looks, key=lambda look: look.noise.scale)
-        columns = np.array([*(look.drawn for look in table.looks), ~look.noised])
-        _, cells, kind = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-        self.kind: Integers = kind.reshape(-1)
+        cells, self.kind = alike(*(look.drawn for look in table.looks), ~look.noised)
         start = np.clip(look.drawn, 0, self._largest)
         nodes, first, last, log_number = nodes_of(look, start, _DEPTH, self._largest)
         self.nodes, self.last = nodes[cells], last[cells]

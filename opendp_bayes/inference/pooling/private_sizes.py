@@ -22,6 +22,7 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import (
+    alike,
     log_rising_factorial,
     one_of,
     picked,
@@ -79,13 +80,6 @@ def nodes_of(
         np.concatenate(of) for of in ([middle - away, middle + away], [half, size - half])
     )
     return nodes, begin, number
-
-
-def alike(*columns: Any) -> tuple[Integers, Integers]:
-    """The first of all rows that are alike, and which of these each row is."""
-    rows = np.column_stack(columns)
-    _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    return first, place.reshape(-1)
 
 
 class Risings:
