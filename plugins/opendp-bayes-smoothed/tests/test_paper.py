@@ -85,18 +85,6 @@ def test_theorem_5_smoothed() -> None:
     assert np.all(slopes < -0.05)
 
 
-def test_theorem_5_differential_privacy() -> None:
-    """δ = 1 - (1 - 1/n)^T is attained at every ε; the paper's `T / (n + 1)` is above for T >= 3."""
-    for size, samples in [(10, 1), (10, 2), (10, 5), (40, 20)]:
-        truth = 1 - (1 - Fraction(1, size)) ** samples
-        for epsilon in (0.0, 5.0):
-            of = {"rate": Fraction(samples, size), "epsilon": epsilon, "replacement": "with"}
-            worst = max(database_profile([m, size - m], **of) for m in range(size + 1))
-            assert worst == pytest.approx(float(truth), rel=1e-10)
-        assert (truth < Fraction(samples, size + 1)) == (samples >= 3)
-    assert float(1 - (1 - Fraction(1, 10)) ** 5) == pytest.approx(0.40951)
-
-
 def test_nebraska_2_is_no_vertex() -> None:
     """Biden carried NE-2, so its share lies inside; the other end of the hull is NE-3."""
     votes = paper.districts()
