@@ -4,8 +4,10 @@ import json
 import random
 import re
 import secrets
+import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,32 @@ from opendp_bayes.samplers import coins, inversion
 from opendp_bayes.trusted import measurements
 from opendp_bayes.unlisted import thresholds
 from tests.helpers.fingerprints import are_same, fingerprint
+from tests.helpers.sources import PACKAGES
 
 #: Names of answers, and how each is computed.
 Answers = Iterator[tuple[str, Callable[[], Any]]]
 
 
+@cache
+def caches() -> list[Any]:
+    """What functions and methods of this package remember, which the tests before decide."""
+    for package in PACKAGES:
+        for path in package.rglob("*.py"):
+            if not path.stem.startswith("__") and path.stem != "on_spark":
+                import_module(".".join(path.relative_to(package.parent).with_suffix("").parts))
+    modules = [of for name, of in sys.modules.items() if name.startswith("opendp_bayes")]
+    names = [value for module in modules for value in vars(module).values()]
+    names += [value for kind in names if isinstance(kind, type) for value in vars(kind).values()]
+    plain = [getattr(value, "__func__", value) for value in names]
+    return list({id(of): of for of in plain if callable(getattr(of, "cache_clear", None))}.values())
+
+
 def seed_noise(patch: pytest.MonkeyPatch) -> None:
-    """Noise from a seed, also where OpenDP draws it, and few draws: nothing here is measured."""
+    """Noise from a seed, also where OpenDP draws it, few draws, and nothing remembered: nothing
+    here is measured, and no test before matters.
+    """
+    for remembered in caches():
+        remembered.cache_clear()
     source, rng = random.Random(1), np.random.default_rng(1)
     patch.setattr(secrets, "randbelow", source.randrange)
     for module in (secrets, coins, inversion):

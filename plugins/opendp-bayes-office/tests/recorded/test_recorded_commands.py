@@ -191,8 +191,12 @@ def printed(arguments: list[str]) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _seeded(_plain_terminal: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _seeded(
+    chains_anew: None, coarse_errors: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seed_noise(monkeypatch)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.chdir(tmp_path)
 
 
