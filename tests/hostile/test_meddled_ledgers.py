@@ -94,6 +94,8 @@ def test_version_1_is_read(tmp_path: Path) -> None:
         ("update entry set unit = '', state = 'open' where number = 3", ENTRY_3),
         ("update entry set unit = '', state = 'failed' where number = 3", ENTRY_3),
         ("update entry set unit = 'changes: 1' where number = 3", ENTRY_3),
+        ("update entry set unit = 'changes: 1', state = 'refused' where number = 3", ENTRY_3),
+        ("update entry set unit = 'changes: 1', state = 'total' where number = 3", ENTRY_3),
         ("delete from entry where number = 1", ENTRY_2),
         ("alter table entry rename to entries", "no such table: entry"),
         ("pragma user_version = 2", r"is of version 2 .*versi"),

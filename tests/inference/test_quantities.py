@@ -254,9 +254,11 @@ def test_frames_have_the_numbers_of_the_answers() -> None:
     assert ages.to_frame()["category"].to_list() == ["1", "2"]
     assert np.array_equal(ages.to_frame()["std"], ages.std())
 
-    below = ages.cumulative().to_frame(0.9)
-    assert below["quantity"].to_list() == ["1"]
-    assert below.row(0)[-2:] == ages.cumulative()[1].interval(0.9)
+    below, at_1 = ages.cumulative().to_frame(0.9), ages.cumulative()[1]
+    lower, upper = at_1.interval(0.9)
+    ends = {"lower": lower, "upper": upper}
+    numbers = {"mean": at_1.mean(), "std": at_1.std(), "median": at_1.median(), **ends}
+    assert below.to_dicts() == [{"quantity": "1", **numbers}]
     with pytest.raises(ValueError, match=r"level=1\.5: "):
         ages.cumulative().to_frame(1.5)
 

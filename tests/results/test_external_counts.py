@@ -270,18 +270,22 @@ def test_a_label_that_reads_like_that_of_nulls_is_another() -> None:
 
 @pytest.mark.usefixtures("short_chains")
 def test_marginals_of_a_contingency_table() -> None:
-    single = [Measurement(np.array([4, 9]), ("c",), 1.0), Measurement([5, 8], ("c",), 2.0)]
+    single = [
+        Measurement(np.array([4, 9]), ("c",), 1.0),
+        Measurement([5, 8], ("c",), 2.0),
+        Measurement([3, 9], ("c",), 4.0),
+    ]
     total = Measurement([13.0], (), 1.0)
     marginals = SimpleNamespace(flatten=lambda: [PAIR, OTHER, *single, total])
     table = SimpleNamespace(keys=KEYS, marginals=marginals)
     found = ob.noisy_tables(table, mechanism="gaussian_parameters", size=14)
-    assert list(found) == ["a × b", "b × c", "c", "c (2)"]
+    assert list(found) == ["a × b", "b × c", "c", "c (2)", "c (3)"]
     assert found["a × b"].axes == ("a", "b")
     assert found["a × b"].categories[2] == ("x", "(null)")
     assert found["a × b"].noisy_counts == (-1, 0, 1, 2, 3, 4)
     assert found["c"].categories == (1, 2)
     assert found["c (2)"].axes == ("c",)
-    assert [one.mechanism.scale for one in found.values()] == [3.0, 2.0, 1.0, 2.0]
+    assert [one.mechanism.scale for one in found.values()] == [3.0, 2.0, 1.0, 2.0, 4.0]
     assert {one.size for one in found.values()} == {14}
     laplace = ob.noisy_tables([PAIR], keys=KEYS, mechanism="laplace_parameters")
     assert laplace["a × b"].mechanism.scale == pytest.approx(3.0 / math.sqrt(2))

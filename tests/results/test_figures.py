@@ -1,6 +1,7 @@
 """Pictures of releases, by what is on them."""
 
 import sys
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -188,6 +189,13 @@ def test_a_table_of_two_variables_is_a_heat_map_in_any_order_of_its_cells() -> N
     assert ax.get_title("left") == "A table"
     assert ax.yaxis_inverted(), "the first row is at the top"
     ax.figure.canvas.draw()  # no label is taken for a formula
+
+
+def test_a_table_of_three_variables_has_intervals_of_the_level() -> None:
+    cells = tuple(product("xy", (1, 2), "pq"))
+    release = releases.release((50, 20, 10, 5, 8, 30, 12, 40), cells, axes=("a", "b", "c"))
+    (bars,) = error_bars(release.plot(level=0.8))
+    assert ends(bars) == pytest.approx(np.stack(release.posterior.interval(0.8), axis=1))
 
 
 def test_of_a_large_table_the_first_rows_have_colours_and_no_numbers() -> None:

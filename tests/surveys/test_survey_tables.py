@@ -251,6 +251,27 @@ def test_every_draw_agrees_with_itself_and_with_its_records(size: int | None) ->
             np.testing.assert_array_equal(np.bincount(cells, minlength=table.size), table)
 
 
+@pytest.mark.parametrize("levels", [(2, 15, 17, 3), (2, 16, 16, 3), (2, 130, 2, 3)])
+def test_records_have_their_tables_where_these_share_hundreds_of_cells(levels: Any) -> None:
+    rng = np.random.default_rng(1)
+    drawn = DrawnCounts.of(np.zeros(2), NOISES[0])
+    model = Model(levels, [NoisyTable(scope, drawn) for scope in ((0, 1, 2), (1, 2, 3))], 3000, 1.0)
+    whole = np.stack([rng.integers(0, number, 3000) for number in levels], axis=1)
+
+    def tables(records: Any) -> dict[Any, Any]:
+        return {
+            clique: np.bincount(
+                np.ravel_multi_index(records[:, clique].T, [levels[v] for v in clique]),
+                minlength=int(np.prod([levels[v] for v in clique])),
+            )
+            for clique in model.tree.cliques
+        }
+
+    found = tables(matched_records(model, tables(whole), rng))
+    for clique, counts in tables(whole).items():
+        np.testing.assert_array_equal(found[clique], counts)
+
+
 @pytest.mark.parametrize(
     ("scopes", "cliques", "shared"),
     [

@@ -294,6 +294,13 @@ def test_an_average_by_the_prior() -> None:
     assert same.value == pytest.approx(least_error(6, [1.0, 1.0], 1.0).value, rel=1e-9)
 
 
+def test_the_largest_program_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(least_error.__globals__, "LARGEST_PROGRAM", 4)
+    assert 0 < least_error(3, [1.0, 1.0], 1.0).value < 1
+    with pytest.raises(ValueError, match="there are 5 data sets"):
+        least_error(4, [1.0, 1.0], 1.0)
+
+
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match=f"there are 91 data sets.* at most {LARGEST_PROGRAM}"):
         least_error(12, [1.0] * 3, 1.0)

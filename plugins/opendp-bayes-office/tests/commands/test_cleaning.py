@@ -126,9 +126,13 @@ SAID = (
     "Blanks around texts are left out.",
     "What reads 'NA' or '-99' is no value.",
     "In vote, what reads '?' is no value.",
+    "Rows above the names: 1.",
+    "Rows below the names that are no records: 2.",
     "Empty lines are records without a value.",
 )
-FILE = 'trim = true\nnull_values = ["NA", "-99"]\nblank_lines = "null"'
+FILE = (
+    'trim = true\nnull_values = ["NA", "-99"]\nblank_lines = "null"\nrows_above = 1\nskip_rows = 2'
+)
 
 
 def said(*arguments: object) -> str:
@@ -140,7 +144,8 @@ def said(*arguments: object) -> str:
 
 @pytest.mark.parametrize("command", ["run", "release"])
 def test_the_owner_states_it_and_nobody_else(tmp_path: Path, command: str) -> None:
-    asked = csv_of(tmp_path, "vote", " yes", "?", "", "NA", "-99", "no")
+    rows = "title", "vote", "unit", "source", " yes", "?", "", "NA", "-99", "no"
+    asked = csv_of(tmp_path, *rows)
     of, facts = f'{LABELS}\nnull_values = ["?"]', tmp_path / "data.toml"
     facts.write_text(OWNER.format(path=asked.path.name, column="vote", file=FILE, of=of))
     asked.question.write_text(HEAD.format(file="") + RESULT.format(column="vote"))
