@@ -243,3 +243,11 @@ def test_few_records_of_a_public_number_are_as_probable_as_all_tables_say(
     for others in (1e-3 * a, 1e3 * a):  # what was asked before does not matter
         evidence.log_p(others)
         assert evidence.log_p(a) - special.logsumexp(log_p) == pytest.approx(1.2, abs=0.8)
+    # The count that takes what the others leave is 0 as often as it should be.
+    rng = np.random.default_rng(1)
+    draws, log_weights = zip(*(evidence.counts(a, 1, rng) for _ in range(300)), strict=True)
+    weights = special.softmax(log_weights)
+    is_zero = np.concatenate(draws)[:, 1, 1] == 0
+    right = special.softmax(log_p)[counts[:, 1, 1] == 0].sum()
+    error = np.sqrt(weights**2 @ (is_zero - right) ** 2)
+    assert abs(weights @ is_zero - right) < 5 * error
