@@ -58,13 +58,12 @@ class Space(Protocol):
 class Unchanging:
     """An object whose attributes are set when it is made, in its `__dict__`, and not afterwards."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Any = None) -> None:
         raise AttributeError(
             f"{name}: is what the {type(self).__name__} was made with, and stays. Make another one."
         )
 
-    def __delattr__(self, name: str) -> None:
-        setattr(self, name, None)
+    __delattr__ = __setattr__
 
 
 def require_features(caller: str) -> None:
