@@ -22,14 +22,13 @@ dp.enable_features("contrib", "honest-but-curious")
 os.environ["MPLBACKEND"] = "agg"
 
 
-def counts(data: object, column: str, categories: list[object], **how: object) -> tuple[int, ...]:
+def counts(data: object, column: str, categories: list[object]) -> tuple[int, ...]:
     """The counts of the labels, of nulls and of others, with hardly any noise."""
     context = ob.context(
         data,
         privacy_unit=dp.unit_of(contributions=1),
         privacy_loss=dp.loss_of(epsilon=1e5),
         split_evenly_over=1,
-        **how,
     )
     asked = {"categories": categories, "nulls": "none", "unknown": "rest"}
     return ob.posterior(context.query(), column, **asked).release().counts
@@ -83,10 +82,19 @@ def core() -> None:
         assert find_spec(package) is None, package
 
 
+def counts_in(
+    path: object, column: str, categories: list[object], **how: object
+) -> tuple[int, ...]:
+    """The same of a file of an office."""
+    from opendp_bayes_office import read
+
+    return counts(read(path, **how), column, categories)
+
+
 def office() -> None:
-    assert counts(csv(), "vote", ["yes", "no"]) == (2, 1, 0, 0)
+    assert counts_in(csv(), "vote", ["yes", "no"]) == (2, 1, 0, 0)
     Path("votes.csv.gz").write_bytes(gzip.compress(csv().read_bytes()))
-    assert counts("votes.csv.gz", "vote", ["yes", "no"]) == (2, 1, 0, 0)
+    assert counts_in("votes.csv.gz", "vote", ["yes", "no"]) == (2, 1, 0, 0)
     statistical()
     command_line()
 
@@ -96,15 +104,16 @@ def statistical() -> None:
     for extension in ("sav", "zsav", "dta", "sas7bdat", "xpt"):
         label, text = ("MYLABL", "MYCHAR") if extension == "xpt" else ("mylabl", "mychar")
         path = f"sample.{extension}"
-        assert counts(path, text, ["a", "b"]) == (1, 1, 0, 3), path
+        assert counts_in(path, text, ["a", "b"]) == (1, 1, 0, 3), path
         # Stata alone states that its numbers are whole; of others the command reads texts.
         if extension == "dta":
-            assert counts(path, label, [1, 2]) == (3, 2, 0, 0)
+            assert counts_in(path, label, [1, 2]) == (3, 2, 0, 0)
         if extension in ("sav", "zsav", "dta"):
-            assert counts(path, label, ["Male", "Female"], labels=True) == (3, 2, 0, 0)
+            assert counts_in(path, label, ["Male", "Female"], labels=True) == (3, 2, 0, 0)
     catalogue = {"labels": "test_formats_win.sas7bcat"}
-    assert counts("test_data_win.sas7bdat", "SEXA", ["Male", "Female"], **catalogue)[:2] == (2, 1)
-    assert counts("libreoffice_1900.xlsx", "what", ["whole"])[0] == 1
+    found = counts_in("test_data_win.sas7bdat", "SEXA", ["Male", "Female"], **catalogue)
+    assert found[:2] == (2, 1)
+    assert counts_in("libreoffice_1900.xlsx", "what", ["whole"])[0] == 1
     assert "pandas" not in sys.modules
 
 
