@@ -239,9 +239,8 @@ def draw_panel(ax: "Axes", panel: Panel) -> None:
     ax.set_xlabel(f"{panel.axis}{first_of(len(panel.rows), 'rows')}")
     if panel.axis.startswith("Share"):
         ax.xaxis.set_major_formatter(_share)
-        drawn = [bounds[:, :MOST_DRAWN] for bounds in panel.series.values() if bounds.size]
-        highest = max((float(np.nanmax(bounds)) for bounds in drawn), default=1)
-        highest = min(1.0, 1.06 * highest) or 1.0
+        every = (bounds[:, :MOST_DRAWN] for bounds in panel.series.values() if bounds.size)
+        highest = min(1.0, 1.06 * float(max(map(np.nanmax, every), default=1.0))) or 1.0
         ax.set_xlim(-0.015 * highest, highest)  # room for a middle at 0
         ax.axvline(0, color="black", linewidth=0.8)
     if panel.places:
