@@ -35,7 +35,7 @@ def fingerprint(answer: Any) -> float:
 
 
 def are_same(first: float, second: float) -> bool:
-    return math.isclose(first, second, rel_tol=2e-6)
+    return math.isclose(first, second, rel_tol=1e-6)
 
 
 def _of_label(text: str) -> float:

@@ -71,8 +71,8 @@ def test_answers_are_those_recorded(
 
 @pytest.mark.parametrize("row", range(3))
 def test_notices_an_answer_that_changed(row: int) -> None:
-    """Negative control: another digit, another order, another number of entries."""
+    """Negative control: another third digit, another order, another number of entries."""
     answer = {"mean": [0.25, 0.75], "of": ("a", "b")}
-    other: Any = [answer | {"mean": [0.2501, 0.7499]}, {**answer, "of": ("b", "a")}, {"mean": [1]}]
+    other: Any = [answer | {"mean": [0.251, 0.749]}, {**answer, "of": ("b", "a")}, {"mean": [1]}]
     assert are_same(fingerprint(answer), fingerprint(dict(answer)))
     assert not are_same(fingerprint(answer), fingerprint(other[row]))
