@@ -21,6 +21,7 @@ from opendp_bayes.accounting.divergences import (
     concentrated,
     extremes,
     hockey_stick,
+    largest_concentrated,
 )
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
@@ -48,7 +49,7 @@ Accounting = Literal["exact", "proven"]
 LARGEST_WORK = 10_000_000_000
 #: Up to this many, the Rényi divergences of neighbours are computed; beyond, the range alone bounds
 #: the concentrated loss.
-_RENYI_WORK = 1_000_000
+_RENYI_WORK = 2_000_000
 #: Of a sum of at most 2^20 positive terms.
 _ROUNDING = 1 + Fraction(1, 2**32)
 
@@ -443,9 +444,7 @@ def _examine(setting: Setting, distance: int, renyi: bool) -> tuple[PrivacyLoss,
             worst = WorstPair(*sets, epsilon)
         spread = max(spread, float(np.max(largest - smallest)))
         if renyi:
-            of_ranges = (largest - smallest + 4 * pairs.log_error) ** 2 / 8 * (1 + 2.0**-40)
-            of_orders = concentrated(block, pairs.log_error, losses)
-            rho = max(rho, float(np.minimum(of_orders, of_ranges).max()))
+            rho = largest_concentrated(block, pairs.log_error, rho)
     certified_range = round_up(Fraction(spread) + 4 * error)
     by_range = round_up(Fraction(certified_range) ** 2 / 8)
     loss = PrivacyLoss(

@@ -13,6 +13,7 @@ from opendp_bayes.accounting.divergences import (
     concentrated,
     extremes,
     hockey_stick,
+    largest_concentrated,
     orders_less_one,
 )
 
@@ -96,6 +97,37 @@ def test_a_hockey_stick_far_below_one() -> None:
     assert hockey_stick(block_of(log_p, log_q), 0.0)[0] == pytest.approx(
         0.5 * float(log_p[0] - log_q[0]), rel=1e-10
     )
+
+
+def test_the_largest_of_many_is_that_of_each() -> None:
+    """Pairs whose range alone gives less are passed over, and change nothing."""
+    rng = np.random.default_rng(4)
+    spread = np.linspace(0.1, 2.0, 90)
+    log_p = np.log(rng.dirichlet(np.ones(6), 90).T) * spread
+    log_q = np.log(rng.dirichlet(np.ones(6), 90).T) * spread
+    log_p, log_q = (part - np.log(np.exp(part).sum(axis=0)) for part in (log_p, log_q))
+    none = np.zeros((90, 0), dtype=np.int64)
+    block = Block(none, none, log_p, log_q)
+    smallest, largest = extremes(block)
+    each = np.minimum(
+        concentrated(block, 1e-12, np.maximum(largest, -smallest)), (largest - smallest) ** 2 / 8
+    )
+    for known in (0.0, float(np.median(each)), 2 * float(each.max())):
+        found = largest_concentrated(block, 1e-12, known)
+        assert found == pytest.approx(max(known, float(each.max())), rel=1e-9)
+        assert found >= max(known, float(each.max()))
+
+
+@pytest.mark.parametrize("harmless", [1, 15, 40])
+def test_one_bad_pair_among_harmless_ones_is_found(harmless: int) -> None:
+    """Whatever else is judged together with it: most ranges are below what is known."""
+    log_p, log_q = PAIRS["two outcomes"]
+    same = np.tile(log_p[:, None], harmless)
+    none = np.zeros((harmless + 1, 0), dtype=np.int64)
+    block = Block(none, none, np.column_stack([same, log_p]), np.column_stack([same, log_q]))
+    low, high = extremes(block_of(log_p, log_q))
+    alone = min(bound(log_p, log_q, 1e-12), float(high[0] - low[0]) ** 2 / 8)
+    assert largest_concentrated(block, 1e-12, 0.5 * alone) == pytest.approx(alone, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, math.log(1.5), math.log(1.75), math.log(2), 3.0])

@@ -14,12 +14,12 @@ from itertools import groupby
 import numpy as np
 
 from opendp_bayes.accounting.divergences import Block
+from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
 from opendp_bayes.mechanisms.exponential.permute_and_flip import log_permute_and_flip
-from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
 from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips
 
 _ENTRIES = 1 << 21  # of one matrix of distances
@@ -163,5 +163,17 @@ def _distances(size: int, prior: tuple[float, ...], distance: int, number: int) 
     """Hellinger distances between the data sets of one chunk and every candidate, shape `(sets,
     candidates)`.
     """
-    sets = _chunks(size, prior, distance)[number][0]
-    return np.stack([candidate_distances(counts, np.array(prior)) for counts in sets])
+    sets, support = _chunks(size, prior, distance)[number][0], candidates(size, len(prior))
+    divergence = np.zeros((len(sets), len(support)))
+    for i, table in enumerate(_gaps(size, prior)):
+        divergence += table[sets[:, i]][:, support[:, i]]
+    return distance_from_divergence(divergence)
+
+
+@lru_cache(maxsize=2)
+def _gaps(size: int, prior: tuple[float, ...]) -> list[Floats]:
+    """For each category the gap of every two counts, shape `(size + 1, size + 1)`."""
+    values = np.arange(size + 1)
+    lower, half = np.minimum(values[:, None], values), np.abs(values[:, None] - values) / 2
+    tables = {alpha: gap_above(alpha + lower, half) for alpha in set(prior)}
+    return [tables[alpha] for alpha in prior]
