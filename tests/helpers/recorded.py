@@ -21,8 +21,13 @@ from opendp_bayes.unlisted import thresholds
 from tests.helpers.fingerprints import are_same, fingerprint
 from tests.helpers.sources import PACKAGES
 
+Rng = np.random.Generator
 #: Names of answers, and how each is computed.
 Answers = Iterator[tuple[str, Callable[[], Any]]]
+
+
+def one(rng: Rng, values: Any) -> Any:
+    return values[rng.integers(len(values))]
 
 
 @cache
@@ -85,14 +90,21 @@ def differences(
 ) -> dict[str, tuple[float | str | None, float | str | None]]:
     """Recorded and present answers of a case that are not the same; `--record` writes them."""
     found = answered(asked)
-    before = json.loads(path.read_text()) if path.exists() else {}
     if config.getoption("record"):
+        before = json.loads(path.read_text()) if path.exists() else {}
         lines = [f'"{key}": {json.dumps(of)}' for key, of in (before | {case: found}).items()]
         path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         return {}
-    wanted = before[case]
+    wanted = _recorded(path)[case]
     pairs = {name: (wanted.get(name), found.get(name)) for name in {**wanted, **found}}
     return {name: pair for name, pair in pairs.items() if not _are_equal(*pair)}
+
+
+@cache
+def _recorded(path: Path) -> dict[str, dict[str, float | str]]:
+    """What a file has, of all its cases."""
+    cases: dict[str, dict[str, float | str]] = json.loads(path.read_text())
+    return cases
 
 
 def _are_equal(first: float | str | None, second: float | str | None) -> bool:

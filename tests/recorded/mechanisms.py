@@ -8,9 +8,8 @@ import numpy as np
 import opendp.prelude as dp
 
 import opendp_bayes as ob
-from tests.helpers.recorded import Answers
+from tests.helpers.recorded import Answers, Rng, one
 from tests.helpers.releases import guarantee
-from tests.recorded.questions import Rng, one
 
 
 def asked(seed: int, _folder: Path) -> Answers:

@@ -14,9 +14,8 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLapl
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.unlisted import Discovery, GaussianThreshold, LaplaceThreshold, OptimalThreshold
 from tests.helpers.every_result import called, methods, plausible, properties, results
-from tests.helpers.recorded import Answers
+from tests.helpers.recorded import Answers, Rng, one
 from tests.helpers.releases import guarantee
-from tests.recorded.questions import Rng, one
 
 #: Arguments that `plausible` does not try, by their names.
 OTHERS: dict[str, list[Any]] = {

@@ -14,9 +14,7 @@ import opendp_bayes as ob
 import opendp_bayes_engines as engines
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.unlisted import Discovery, LaplaceThreshold
-from tests.helpers.recorded import Answers
-
-Rng = np.random.Generator
+from tests.helpers.recorded import Answers, Rng, one
 
 _N = 360
 TOWNS, AGES, GRADES = ["x", "y", "z"], [3, 1, 2, 7], ["low", "mid", "top"]
@@ -40,10 +38,6 @@ CATEGORIES: dict[str, Any] = {
     "grade": GRADES,
     "kind": ["q", "p"],
 }
-
-
-def one(rng: Rng, values: Any) -> Any:
-    return values[rng.integers(len(values))]
 
 
 def is_odd(rng: Rng) -> bool:

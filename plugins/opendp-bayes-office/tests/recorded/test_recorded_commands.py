@@ -14,14 +14,9 @@ import xlsxwriter
 from typer.testing import CliRunner
 
 from opendp_bayes_office.commands.app import app
-from tests.helpers.recorded import Answers, differences, seed_noise
+from tests.helpers.recorded import Answers, Rng, differences, one, seed_noise
 
-Rng = np.random.Generator
 _NUMBER = 66
-
-
-def one(rng: Rng, values: Any) -> Any:
-    return values[rng.integers(len(values))]
 
 
 def is_odd(rng: Rng) -> bool:
