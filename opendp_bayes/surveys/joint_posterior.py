@@ -26,7 +26,7 @@ from opendp_bayes.release_format.data import Label, ReleasedData
 from opendp_bayes.release_format.labels import distinct, identity, places_of
 from opendp_bayes.release_format.merging import merged_in
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
-from opendp_bayes.surveys.levels.nested_tables import are_a_chain, check_sums
+from opendp_bayes.surveys.levels.tree import are_a_chain, check_sums
 from opendp_bayes.surveys.survey_tables.consistent_draws import ConsistentDraws, draw
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables, check_tables
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior

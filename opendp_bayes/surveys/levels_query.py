@@ -12,7 +12,7 @@ from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import identity, place_of
 from opendp_bayes.release_format.merging import merged_places, neighbours
-from opendp_bayes.surveys.levels.nested_tables import are_a_chain
+from opendp_bayes.surveys.levels.tree import are_a_chain
 
 #: What is divided: ε, where half of it doubles the noise, or ρ, where a quarter does.
 Budget = Literal["epsilon", "rho"]

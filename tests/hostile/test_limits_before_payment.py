@@ -32,7 +32,7 @@ convolution/numbers_and_tilts:numbers_of
 convolution/numbers_and_tilts:_in_parts
 engines/weighed_pairs:TwoCategories.together
 levels/tree_counts:TreeCounts._set
-levels/nested_tables:check_sums
+levels/tree:check_sums
 likelihood/envelope:check_same_records
 likelihood/envelope:_check_possible
 likelihood/of_counts:_of_plugin

@@ -128,7 +128,7 @@ def test_two_questions_with_the_same_answers_are_not_two_looks() -> None:
 
 def test_noise_alone_is_not_taken_for_another_column() -> None:
     """In 300 trees of 3 to 30 categories, whose noise is Laplace, Gaussian, wide or narrow."""
-    from opendp_bayes.surveys.levels.nested_tables import check_sums
+    from opendp_bayes.surveys.levels.tree import check_sums
 
     rng = np.random.default_rng(0)
     for _ in range(300):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.surveys.levels import nested_tables
-from opendp_bayes.surveys.levels.nested_tables import halves
+from opendp_bayes.surveys.levels import tree
+from opendp_bayes.surveys.levels.tree import halves
 
 GROUP = 10
 #: Steep flanks in the first and the last group, and as many records in every bin between.
@@ -54,7 +54,7 @@ def test_a_steep_flank_is_not_taken_for_uniform(steep: Any) -> None:
 
 def test_groups_of_equal_shares_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: without halves groups share one concentration, that of flat ones."""
-    monkeypatch.setattr(nested_tables, "halves", lambda *_: [])
+    monkeypatch.setattr(tree, "halves", lambda *_: [])
     assert outer_quantile(levels(STEEP, 3.0))[1] < TRUTH - 2
 
 
@@ -64,7 +64,7 @@ def test_halves_nest_in_each_other_and_count_their_categories() -> None:
     assert [part.max() + 1 for part, _ in found] == [11, 7, 4]
     for (part, number), (above, _) in zip(found, [*found[1:], (coarse, None)], strict=True):
         assert np.array_equal(number, np.bincount(part))
-        assert nested_tables.nests(part, above)
+        assert tree.nests(part, above)
         assert np.all(np.diff(part) >= 0)
     sizes = found[-1][1]
     assert sizes.tolist() == [2.0, 1.0, 5.0, 5.0]

@@ -14,7 +14,7 @@ import opendp_bayes as ob
 from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
-from opendp_bayes.surveys.survey_tables import implied_tables
+from opendp_bayes.surveys.survey_tables import probabilities_of_tables
 from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
 from tests.helpers.every_result import called, methods, plausible, properties
 from tests.helpers.releases import guarantee
@@ -157,8 +157,8 @@ def _close() -> Any:
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_every_pair_of_a_large_survey_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more cells together than are listed, whose last ones hardly any combination has."""
-    monkeypatch.setattr(implied_tables, "LARGEST_JOINT", 500)
-    monkeypatch.setattr(implied_tables, "_DRAWN", 1024)
+    monkeypatch.setattr(probabilities_of_tables, "LARGEST_JOINT", 500)
+    monkeypatch.setattr(probabilities_of_tables, "_DRAWN", 1024)
     rng, levels = np.random.default_rng(0), {"a": 5, "b": 5, "c": 5, "d": 16}
     tables = {"×".join(pair): table(rng, levels, pair) for pair in itertools.pairwise(levels)}
     posterior: Any = ob.Survey(tuple(tables), tuple(tables.values())).posterior

@@ -22,7 +22,7 @@ from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, Smooth
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.setting import Setting as MechanismSetting
 from opendp_bayes.results.release import GroupedRelease
-from opendp_bayes.surveys.levels.level_counts import LevelCounts
+from opendp_bayes.surveys.levels.levels_posterior import LevelCounts
 from opendp_bayes.surveys.levels.tree import Look as LookAtLevel, Tree, Weights
 from opendp_bayes.surveys.levels.tree_counts import TreeCounts
 from tests.helpers import learned_model, oracles

@@ -20,11 +20,9 @@ from opendp_bayes.surveys.levels.concentrations import (
     _some_families,
     with_learned_concentrations,
 )
-from opendp_bayes.surveys.levels.level_counts import LevelCounts
-from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
-from opendp_bayes.surveys.levels.log_sums import log_sums
+from opendp_bayes.surveys.levels.levels_posterior import LevelCounts, LevelsPosterior
 from opendp_bayes.surveys.levels.tree import Look, Tree, Weights
-from opendp_bayes.surveys.levels.tree_counts import TreeCounts
+from opendp_bayes.surveys.levels.tree_counts import TreeCounts, log_sums
 from opendp_bayes.surveys.levels.windows import fitted, starting_windows
 from tests.helpers import oracles
 from tests.helpers.evidence import log_evidence

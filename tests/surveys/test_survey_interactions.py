@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
-from opendp_bayes.surveys.survey_tables import implied_tables
+from opendp_bayes.surveys.survey_tables import probabilities_of_tables
 from opendp_bayes.surveys.survey_tables.consistent_draws import draw
 from opendp_bayes.surveys.survey_tables.effects_of_tables import (
     BETWEEN,
@@ -23,11 +23,12 @@ from opendp_bayes.surveys.survey_tables.effects_of_tables import (
     PairEffects,
     measured_effects,
 )
-from opendp_bayes.surveys.survey_tables.implied_tables import ImpliedTables, fitted
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
-from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import (
+from opendp_bayes.surveys.survey_tables.probabilities_of_tables import (
+    ImpliedTables,
     drawn_factors,
     drawn_interactions,
+    fitted,
     learned_centre,
     open_pairs,
     probabilities,
@@ -281,7 +282,7 @@ def test_a_cycle_is_filled_in_by_what_was_measured(monkeypatch: pytest.MonkeyPat
     def none(model: Model, size: float, draws: int, rng: Any) -> Any:
         return {(0, 2): np.zeros((draws, 2, 2))}
 
-    monkeypatch.setattr(implied_tables, "drawn_interactions", none)
+    monkeypatch.setattr(probabilities_of_tables, "drawn_interactions", none)
     draws = draw(model, 50, rng)
     factors = drawn_factors(draws, rng)
     found = ImpliedTables(model, factors, draws.shape, 400, rng)
@@ -317,7 +318,7 @@ def test_intervals_widen_and_means_stay() -> None:
 def test_many_cells_are_drawn_and_give_about_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     model = path((3, 4, 3, 4, 3))
     listed, _ = implied(model)
-    monkeypatch.setattr(implied_tables, "LARGEST_JOINT", 400)
+    monkeypatch.setattr(probabilities_of_tables, "LARGEST_JOINT", 400)
     drawn, factors = implied.__wrapped__(model)
     for scope in ((0, 2), (1, 4), (0, 1, 3)):
         one, other = listed.probabilities(scope), drawn.probabilities(scope)

@@ -19,14 +19,12 @@ from opendp_bayes.mechanisms.integer_noise import (
     FlooredLaplace,
     IntegerNoise,
 )
-from opendp_bayes.surveys.survey_tables.cells import CellPrior, State
 from opendp_bayes.surveys.survey_tables.consistent_draws import draw, starting_tables
 from opendp_bayes.surveys.survey_tables.junction_tree import junction_tree
-from opendp_bayes.surveys.survey_tables.line_moves import all_moves
-from opendp_bayes.surveys.survey_tables.lines import MovedSet
-from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import Factor
+from opendp_bayes.surveys.survey_tables.line_moves import MovedSet, all_moves
+from opendp_bayes.surveys.survey_tables.probabilities_of_tables import Factor
 from opendp_bayes.surveys.survey_tables.records import matched_records, new_tables
-from opendp_bayes.surveys.survey_tables.tables import Model, NoisyTable
+from opendp_bayes.surveys.survey_tables.tables import CellPrior, Model, NoisyTable, State
 from tests.helpers.every_survey import SmallSurvey, margin, posterior, weighed
 from tests.helpers.sweeps import slow, some_of
 

@@ -12,10 +12,9 @@ import numpy as np
 from opendp_bayes.inference.sampling.kept_draws import Arrays
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics, run_until
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.surveys.survey_tables.cells import State, split
 from opendp_bayes.surveys.survey_tables.junction_tree import Scope
 from opendp_bayes.surveys.survey_tables.line_moves import all_moves
-from opendp_bayes.surveys.survey_tables.tables import Model
+from opendp_bayes.surveys.survey_tables.tables import Model, State, split
 
 _CHAINS = 32
 #: Sweeps of the first run, how often a run is doubled, and the most states that each chain keeps.

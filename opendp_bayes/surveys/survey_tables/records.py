@@ -12,7 +12,7 @@ import numpy as np
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import Label
 from opendp_bayes.surveys.survey_tables.junction_tree import Scope
-from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import Factor, Interactions
+from opendp_bayes.surveys.survey_tables.probabilities_of_tables import Factor, Interactions
 from opendp_bayes.surveys.survey_tables.tables import Model
 
 if TYPE_CHECKING:

@@ -28,11 +28,11 @@ from opendp_bayes.surveys.survey_tables.consistent_draws import (
     SETTLED_R_HAT,
     ConsistentDraws,
 )
-from opendp_bayes.surveys.survey_tables.implied_tables import ImpliedTables
 from opendp_bayes.surveys.survey_tables.junction_tree import Scope
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
-from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import (
+from opendp_bayes.surveys.survey_tables.probabilities_of_tables import (
     Factor,
+    ImpliedTables,
     drawn_factors,
     open_pairs,
     probabilities,
