@@ -1,14 +1,14 @@
 """Joint tables: which cells, and which of them together, a table of some variables is of."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 from typing import Any
+
+import numpy as np
 
 from opendp_bayes.mathematics.telling import listed_names, meant, told
 from opendp_bayes.mathematics.validation import as_names
 from opendp_bayes.release_format.data import Label, Value
-from opendp_bayes.release_format.labels import are_same, distinct, identity, place_of, places_of
+from opendp_bayes.release_format.labels import distinct, numbered, place_of
 
 
 def positions_among(axes: tuple[str, ...], names: Any, argument: str = "variables") -> list[int]:
@@ -60,65 +60,62 @@ def place_among(variable: str, value: Value, values: Iterable[Label]) -> int:
     return position
 
 
-def cells_given(
-    axes: tuple[str, ...], cells: tuple[Any, ...], given: Mapping[str, Value]
-) -> list[int]:
-    """Positions of the cells with the given values.
-
-    Raises
-    ------
-    ValueError
-        For what is no variable, or no value of it.
+class TableCells:
+    """The cells of a table of several variables, each cell the places of its values among those of
+    their variables.
     """
-    matching = list(range(len(cells)))
-    places = positions_among(axes, given, "given")
-    for axis, value in zip(places, given.values(), strict=True):
-        place_among(axes[axis], value, [cell[axis] for cell in cells])
-        matching = [
-            cell_number for cell_number in matching if are_same(cells[cell_number][axis], value)
-        ]
-    return matching
 
+    def __init__(self, axes: tuple[str, ...], cells: Sequence[Any]) -> None:
+        columns = list(zip(*cells, strict=True))
+        self.axes, self._values = axes, [distinct(column) for column in columns]
+        self._places = np.array([numbered(column) for column in columns]).T
 
-def grid_of(axes: tuple[str, ...], cells: tuple[Any, ...]) -> dict[str, tuple[Label, ...]]:
-    """The values of each axis, where the cells are all their combinations, the last axis running
-    fastest; empty otherwise.
-    """
-    values = {
-        axis: tuple(distinct(cell[position] for cell in cells))
-        for position, axis in enumerate(axes)
-    }
-    if math.prod(map(len, values.values())) != len(cells):
-        return {}
-    return values if all(map(are_same, product(*values.values()), cells)) else {}
+    def given(self, values: Mapping[str, Value]) -> list[int]:
+        """Positions of the cells with these values of some variables.
 
+        Raises
+        ------
+        ValueError
+            For what is no variable, or no value of it.
+        """
+        matching = np.full(len(self._places), True)
+        axes = positions_among(self.axes, values, "given")
+        for axis, value in zip(axes, values.values(), strict=True):
+            place = place_among(self.axes[axis], value, self._values[axis])
+            matching &= self._places[:, axis] == place
+        return np.flatnonzero(matching).tolist()
 
-def collapsed(
-    axes: tuple[str, ...], cells: tuple[Any, ...], chosen: Sequence[int], inside: Sequence[int]
-) -> tuple[tuple[Label, ...], list[list[int]]]:
-    """Labels of the table of the variables at `chosen`, and for each the cells among those at
-    `inside` that it is of.
+    def grid(self) -> dict[str, tuple[Label, ...]]:
+        """The values of each axis, where the cells are all their combinations, the last axis
+        running fastest; empty otherwise.
+        """
+        places = np.indices([len(values) for values in self._values])
+        if not np.array_equal(places.reshape(len(self.axes), -1).T, self._places):
+            return {}
+        return dict(zip(self.axes, map(tuple, self._values), strict=True))
 
-    Raises
-    ------
-    ValueError
-        Where less than two values remain.
-    """
-    order = [places_of(cell[axis] for cell in cells) for axis in chosen]
-    members: dict[tuple[int, ...], list[int]] = {}
-    for number, cell_number in enumerate(inside):
-        values = [cells[cell_number][axis] for axis in chosen]
-        key = tuple(
-            places_of_values[identity(value)]
-            for places_of_values, value in zip(order, values, strict=True)
-        )
-        members.setdefault(key, []).append(number)
-    together = [members[key] for key in sorted(members)]
-    firsts = [[cells[inside[group[0]]][axis] for axis in chosen] for group in together]
-    labels: list[Label] = [tuple(values) if len(chosen) > 1 else values[0] for values in firsts]
-    if len(labels) < 2:
-        raise ValueError(
-            f"variables={[axes[axis] for axis in chosen]!r}: have the values"
-            f" {labels!r} only; the probability of one value is 1."
-        )
-    return tuple(labels), together
+    def collapsed(
+        self, axes: Sequence[int], inside: Sequence[int]
+    ) -> tuple[tuple[Label, ...], list[list[int]]]:
+        """Labels of the table of the variables at `axes`, and for each the cells among those at
+        `inside` that it is of.
+
+        Raises
+        ------
+        ValueError
+            Where less than two values remain.
+        """
+        members: dict[tuple[int, ...], list[int]] = {}
+        for number, places in enumerate(self._places[np.ix_(inside, axes)].tolist()):
+            members.setdefault(tuple(places), []).append(number)
+        of_axes = [self._values[axis] for axis in axes]
+        labels: list[Label] = []
+        for places in sorted(members):
+            values = [values[place] for values, place in zip(of_axes, places, strict=True)]
+            labels.append(tuple(values) if len(axes) > 1 else values[0])
+        if len(labels) < 2:
+            raise ValueError(
+                f"variables={[self.axes[axis] for axis in axes]!r}: have the values"
+                f" {labels!r} only; the probability of one value is 1."
+            )
+        return tuple(labels), [members[places] for places in sorted(members)]

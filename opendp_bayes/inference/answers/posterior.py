@@ -14,13 +14,7 @@ from opendp_bayes.display.sheet import labelled_frame
 from opendp_bayes.display.wording import group_name, label_said
 from opendp_bayes.inference.answers.by_label import Intervals, grouped_positions, positions_of
 from opendp_bayes.inference.answers.comparison import Comparison, Probability, standard_error
-from opendp_bayes.inference.answers.joint_table import (
-    cells_given,
-    check_others,
-    collapsed,
-    grid_of,
-    positions_among,
-)
+from opendp_bayes.inference.answers.joint_table import TableCells, check_others, positions_among
 from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
 from opendp_bayes.inference.answers.ordered import (
     QuantilePosterior,
@@ -423,7 +417,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         if counts is None:
             counts = self._engine.sample(4 * draws, rng).reshape(4, draws, -1)
         rows = counts.reshape(-1, counts.shape[-1])
-        grid = {} if {"chain", "draw"} & {*self.axes} else grid_of(self.axes, self.categories)
+        grid = self._cells.grid() if self.axes and not {"chain", "draw"} & {*self.axes} else {}
         coords = {
             variable: list(map(str, labels))
             for variable, labels in (grid or {"category": self.categories}).items()
@@ -743,11 +737,15 @@ class NoiseAwarePosterior(UnderflowIsZero):
         names = variables or [variable for variable in self.axes if variable not in given]
         positions = positions_among(self.axes, names)
         check_others(given, names)
-        return self._collapsed(positions, cells_given(self.axes, self.categories, given))
+        return self._collapsed(positions, self._cells.given(given))
+
+    @cached_property
+    def _cells(self) -> TableCells:
+        return TableCells(self.axes, self.categories)
 
     def _collapsed(self: N, positions: Sequence[int], inside: Sequence[int]) -> N:
         """The posterior of the variables at `positions` among the cells at `inside`."""
-        labels, together = collapsed(self.axes, self.categories, positions, inside)
+        labels, together = self._cells.collapsed(positions, inside)
         engine = self._engine
         if len(inside) < len(self.categories):
             engine = engine.given(inside)
