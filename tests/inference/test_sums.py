@@ -60,7 +60,7 @@ def several(laws, times):
 def test_sums_in_which_counts_are_so_many_times(case, times):
     known, laws, last = numbers(*case, times)
     parts = [times, np.array([1, 1, 0, 0]), np.array([0, 0, 1, 1])]
-    found, counts = Sums(known, times, parts).laws, np.arange(last + 1.0)
+    found, counts = Sums(known, times).laws(np.stack(parts, axis=1)), np.arange(last + 1.0)
     for tilt, of_tilt in enumerate(laws):
         for at, each in enumerate(parts):
             own = found.read(np.full(last + 1, 3 * tilt + at), counts)
@@ -108,7 +108,7 @@ def test_what_completes_counts_to_numbers_of_records(case, times):
 def test_far_tails_keep_their_digits_relative_to_the_largest():
     known, laws, last = numbers(*CASES[0])
     counts = np.arange(last + 1.0)
-    law = Sums(known, TIMES[0], [TIMES[0]]).laws
+    law = Sums(known, TIMES[0]).laws(TIMES[0][:, None])
     whole = law.read(np.zeros(last + 1, dtype=int), counts)
     right = convolved(laws[0], last)
     seen = right > 1e-9 * right.max()
@@ -130,7 +130,7 @@ def test_the_fourth_cumulants_of_many_counts_do_not_add_up(monkeypatch):
         with monkeypatch.context() as patched:
             for name, value in values.items():
                 patched.setattr(module, name, value)
-            return Sums(known, times, [times]).laws.read(row, at)
+            return Sums(known, times).laws(times[:, None]).read(row, at)
 
     right = densities(_STEP=0.01)
     for name, cumulant in (("finer", module._CUMULANT), ("as long", 1e9)):

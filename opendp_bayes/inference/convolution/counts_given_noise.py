@@ -140,7 +140,7 @@ class CountsGivenNoise(ByLaws):
 
     @cached_property
     def _sums(self) -> Sums:
-        """Sums beside the count of each leaf, and the sum of all counts."""
+        """The laws of sums of counts of leaves."""
         return Sums(self._numbers, self._times)
 
     @cached_property
@@ -292,7 +292,7 @@ class CountsGivenNoise(ByLaws):
     def _masses_of_numbers(self) -> Floats:
         """The weights of the numbers of records."""
         numbers, row = self._numbers, np.zeros(1, dtype=np.int64)
-        density = np.maximum(_read(self._sums.laws, 1, row, numbers.sizes), 0.0)
+        density = np.maximum(_read(self._sums.laws(), 1, row, numbers.sizes), 0.0)
         return np.asarray((numbers.masses * density[numbers.tilt]).sum(axis=0))
 
     @cached_property
@@ -318,11 +318,9 @@ class CountsGivenNoise(ByLaws):
             np.stack([x @ part for part in parts], axis=1) for x in (known.mean, known.variance)
         )
         low, high = (np.array([end @ part for part in parts]) for end in self._numbers.counts.ends)
-        sums = Sums(self._numbers, self._times, parts)
-        law, beside, parts_beside = (
-            partial(_read, laws, rows) for laws in (sums.laws, *sums.beside(low, high))
-        )
         together = np.stack(parts, axis=1)
+        known_laws = self._sums.laws(together), *self._sums.beside(low, high, together)
+        law, beside, parts_beside = (partial(_read, laws, rows) for laws in known_laws)
         along = partial(_along, known, known.anchor @ together, known.log_norm @ together)
         start = self._start(mean, variance, [], low, high)
         alpha = np.array([self.prior[list(group)].sum() for group in groups])
@@ -352,8 +350,7 @@ class CountsGivenNoise(ByLaws):
         numbers, part = self._numbers, self._times_in(inside.tolist())
         known, tilts = numbers.moments, numbers.moments.tilts
         low, high = (float(end @ part) for end in numbers.counts.ends)
-        sums = Sums(numbers, self._times, [part])
-        rest, _ = sums.beside(np.array([low]), np.array([high]))
+        rest, _ = self._sums.beside(np.array([low]), np.array([high]), part[:, None])
         weights = -known.log_norm @ part - tilts * float(known.anchor @ part)
         sizes = np.unique(np.floor(np.linspace(low, high, _TABLE)))
         row = np.zeros(1, dtype=np.int64)

@@ -50,7 +50,7 @@ class DrawsGivenSum:
     ) -> Integers:
         """Draws of some counts beside which the rest is what is left of sums."""
         rows, number = np.unique(self._leaf[rest], return_counts=True)
-        law = Sums(self._numbers.some(rows), number, [number]).laws
+        law = Sums(self._numbers.some(rows), number).laws(number[:, None])
         peak = float(law.masses.max()) * _SLACK
         drawn, waiting = np.empty((left.size, half.size), dtype=np.int64), np.arange(left.size)
 

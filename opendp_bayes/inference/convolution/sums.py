@@ -1,7 +1,7 @@
 """Laws of sums of independent counts under tilts, by transforms on one lattice."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -26,8 +26,8 @@ _SELDOM = 1e-5
 _LONGEST, _WIDE = 1 << 18, 18.0
 #: Of the largest probability, the error of a transform.
 _ROUNDING = 1e-15
-#: Numbers of transforms that are made at once.
-_BLOCK = 1 << 19
+#: Numbers of transforms that are made at once; and of those that are kept for other sums.
+_BLOCK, _KEPT = 1 << 19, 1 << 21
 #: Counts so many of their deviations, and records, from the mean are left out.
 _FAR = 45.0
 #: Points beyond both ends that a cubic reads.
@@ -35,22 +35,46 @@ _END = 4
 
 
 class Sums:
-    """Sums of counts, each there so many times, in which every count is as often as `sums` say; by
-    default what is beside single counts, and the law of the sum of all.
+    """Sums of counts, each there so many times: those in which every count is as often as a column
+    of `sums` says, shape `(k, sums)`; by default single counts, and the sum of all.
     """
 
-    def __init__(
-        self, numbers: Numbers, times: Integers, sums: Sequence[Integers] | None = None
-    ) -> None:
+    def __init__(self, numbers: Numbers, times: Integers) -> None:
+        self._numbers, self._times = numbers, times
+        self._known: dict[tuple[int, int, int], _OfOneStep] = {}
+
+    def beside(
+        self, low: Floats, high: Floats, sums: Integers | None = None
+    ) -> tuple[Lattices, Lattices]:
+        """The weights of what completes sums between ends to numbers of records, on lattices of the
+        sums, a row for each tilt and each sum; and a row for each part of the numbers and each sum,
+        with their first two moments about its centre besides.
+        """
+        found = [one.beside(low, high, sums) for one in self._by_step(sums)]
+        whole, parts = zip(*found, strict=True)
+        return Lattices.joined(whole), Lattices.joined(parts)
+
+    def laws(self, sums: Integers | None = None) -> Lattices:
+        """The probabilities of the sums, or of that of all; a row for each tilt and each sum."""
+        return Lattices.joined([one.laws(sums) for one in self._by_step(sums)])
+
+    def _by_step(self, sums: Integers | None) -> "list[_OfOneStep]":
+        """The counts on lattices whose steps suit the sums and all others."""
+        if sums is None:
+            return self._alone
+        return self._of(np.concatenate([sums, self._times[:, None] - sums], axis=1))
+
+    @cached_property
+    def _alone(self) -> "list[_OfOneStep]":
+        return self._of(self._times[:, None] - np.eye(self._times.size, dtype=np.int64))
+
+    def _of(self, sums: Integers) -> "list[_OfOneStep]":
+        numbers, times, sums = self._numbers, self._times, sums[:, sums.any(axis=0)]
         known, prior = numbers.moments, numbers.counts.categories.prior
-        own = np.eye(times.size, dtype=np.int64) if sums is None else np.stack(sums, axis=1)
-        rest = times[:, None] - own
-        sides = [side[:, side.any(axis=0)] for side in ([rest] if sums is None else [own, rest])]
-        every = np.concatenate(sides, axis=1)
-        deviation = np.sqrt(known.variance @ every)
+        deviation = np.sqrt(known.variance @ sums)
         share = min(_STEP, (_CUMULANT / float(times.sum())) ** 0.25)
         # Near 0 its law is not smooth, unless a large prior makes sums far below their mean rare.
-        mean, others = known.mean @ every, prior @ every
+        mean, others = known.mean @ sums, prior @ sums
         least = np.maximum(mean - 4 * deviation, mean * _SELDOM ** (1 / others)) + others
         longest = np.minimum(share * deviation, np.maximum(least / 4, 1.0)).min(axis=1)
         looks = numbers.counts.categories.looks
@@ -59,38 +83,23 @@ class Sums:
             longest = np.minimum(longest, min(kinks) * _KINK)
         steps = 2 ** np.floor(np.log2(np.maximum(longest, 1.0))).astype(np.int64)
         starts = np.flatnonzero(np.diff(steps, prepend=0)).tolist()
-        ends = [*starts[1:], steps.size]
-        self._alone = sums is None
-        self._by_step = [
-            _OfOneStep(numbers.chosen(start, end), times, own, int(steps[start]))
-            for start, end in zip(starts, ends, strict=True)
-        ]
-
-    def beside(self, low: Floats, high: Floats) -> tuple[Lattices, Lattices]:
-        """The weights of what completes sums between ends to numbers of records, on lattices of the
-        sums, a row for each tilt and each sum; and a row for each part of the numbers and each sum,
-        with their first two moments about its centre besides.
-        """
-        found = [one.beside(low, high, self._alone) for one in self._by_step]
-        whole, parts = zip(*found, strict=True)
-        return Lattices.joined(whole), Lattices.joined(parts)
-
-    @property
-    def laws(self) -> Lattices:
-        """The probabilities of the sums, or of that of all; a row for each tilt and each sum."""
-        return Lattices.joined([one.laws(self._alone) for one in self._by_step])
+        found = []
+        for start, end in zip(starts, [*starts[1:], steps.size], strict=True):
+            key = start, end, int(steps[start])
+            if key not in self._known:
+                self._known[key] = _OfOneStep(numbers.chosen(start, end), times, key[-1])
+            found.append(self._known[key])
+        return found
 
 
 class _OfOneStep:
-    """Sums of counts, of which every count is so often in each as a column of `own` says, shape
-    `(k, sums)`, on lattices of one step.
-    """
+    """Laws of counts, each there so many times, and of their sums, on lattices of one step."""
 
-    def __init__(self, numbers: Numbers, times: Integers, own: Integers, step: int) -> None:
-        self._own, self._rest = own, times[:, None] - own
+    def __init__(self, numbers: Numbers, times: Integers, step: int) -> None:
         known, deviation = numbers.moments, np.sqrt(numbers.moments.variance)
         low = (known.mean - _FAR * deviation).min(axis=0) - _FAR
         high = (known.mean + _FAR * deviation).max(axis=0) + _FAR
+        self._kept: dict[int, Any] = {}
         self.numbers, self.times, counts = numbers, times, numbers.counts.within(low, high)
         low, high = counts.ends
         widest = float((high - low).max())
@@ -111,11 +120,16 @@ class _OfOneStep:
 
     def _waves(self, some: slice) -> Floats:
         """Transforms of the laws of single counts under some tilts; shape `(k, tilts, waves)`."""
+        if some.start in self._kept:
+            return self._kept[some.start]
         known = self.numbers.moments
         logs = self._log_masses[:, None] + self._away[:, None] * known.tilts[some]
         masses = np.exp(logs - known.log_norm[some].T[self._row])
         laws = (self._spread @ masses).reshape(self.times.size, self._points, -1)
-        return fft.rfft(np.ascontiguousarray(laws.swapaxes(1, 2)), self._length)
+        waves = fft.rfft(np.ascontiguousarray(laws.swapaxes(1, 2)), self._length)
+        if self.times.size * known.tilts.size * self._length <= _KEPT:
+            self._kept[some.start] = waves
+        return waves
 
     def _blocks(self) -> Iterator[slice]:
         tilts = self.numbers.moments.tilts.size
@@ -142,13 +156,15 @@ class _OfOneStep:
         laws = laws.reshape(*laws.shape[:2], turns, self._length).sum(axis=2)
         return origin, fft.rfft(laws, self._length) / step
 
-    def beside(self, low: Floats, high: Floats, alone: bool) -> tuple[Lattices, Lattices]:
+    def beside(self, low: Floats, high: Floats, sums: Integers | None) -> tuple[Lattices, Lattices]:
         known, (begin, spectra) = self.numbers.moments, self._spectra
-        origin, mean = begin - self._origin @ self._rest, known.mean @ self._rest
+        every = self.times[:, None]
+        rest = every - (np.eye(every.size, dtype=np.int64) if sums is None else sums)
+        origin, mean = begin - self._origin @ rest, known.mean @ rest
         whole, parts = [], []
         for some in self._blocks():
             waves = self._waves(some)
-            others = products_of_others(waves, self.times) if alone else _sums(waves, self._rest)
+            others = products_of_others(waves, self.times) if sums is None else _sums(waves, rest)
             products = np.conj(np.swapaxes(others, 0, 1))
             here = slice(*np.searchsorted(self.numbers.tilt, [some.start, some.stop]).tolist())
             tilt = self.numbers.tilt[here] - some.start
@@ -166,9 +182,9 @@ class _OfOneStep:
             whole.append(self._lattices(window[0], np.add.reduceat(laws[0], first)))
         return Lattices.joined(whole), Lattices.joined(parts)
 
-    def laws(self, whole: bool) -> Lattices:
+    def laws(self, sums: Integers | None) -> Lattices:
         known, found = self.numbers.moments, []
-        own = self.times[:, None] if whole else self._own
+        own = self.times[:, None] if sums is None else sums
         for some in self._blocks():
             products = np.swapaxes(_sums(self._waves(some), own), 0, 1)
             mean = known.mean[some] @ own

@@ -192,21 +192,28 @@ class BetaMixtures:
         """
         wanted = np.asarray(probabilities, dtype=np.float64)
         wanted = np.broadcast_to(wanted, (*wanted.shape[:-1], self.m))
-        logits, mirrored = np.empty(wanted.shape), self.mirrored
-        for place in np.ndindex(wanted.shape[:-1]):
-            row = wanted[place]
-            below = np.flatnonzero(row <= 0.5)
-            above = np.flatnonzero(row > 0.5)
-            logits[place][below] = self._some(below)._lower_logit(row[below])
-            logits[place][above] = -mirrored._some(above)._lower_logit(1 - row[above])
-        return logistic(logits), logistic(-logits)
+        levels, every = wanted.reshape(wanted.size // max(self.m, 1), self.m), np.arange(self.m)
+        at_once, logits = _LARGEST_BLOCK // (self.a.size + 1) + 1, np.empty(levels.shape)
+        for start in range(0, len(levels), at_once):
+            rows = levels[start : start + at_once]
+            above, which = rows > 0.5, np.broadcast_to(every, rows.shape)
+            sides = self.chosen(which[~above]), self.mirrored.chosen(which[above])
+            found = BetaMixtures.joined(sides)._lower_logit(
+                np.concatenate([rows[~above], 1 - rows[above]])
+            )
+            lower, upper = np.split(found, [sides[0].m])
+            logits[start : start + at_once][~above] = lower
+            logits[start : start + at_once][above] = -upper
+        known = logits.reshape(wanted.shape)
+        return logistic(known), logistic(-known)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """The equal-tailed intervals of probability `level`, two arrays of shape `(m,)`, rounded
         outwards: a draw that is rounded to an end is inside.
         """
-        lower, upper = self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
-        return _outwards(lower, upper)
+        return _outwards(
+            *self.quantile(np.stack([(1 - level) / 2, (1 + level) / 2]).reshape(2, -1))
+        )
 
     def shortest_interval(self, level: float) -> tuple[Floats, Floats]:
         """The shortest intervals of probability `level`, two arrays of shape `(m,)`: those of

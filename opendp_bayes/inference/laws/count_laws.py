@@ -154,12 +154,14 @@ class CountLaws:
         level = level * self._up_to[end]  # the last is 1 but for rounding
         cell = np.searchsorted(self._ascending, laws + level * (1 - 1e-15))
         cell = np.clip(cell, self._parts.start[laws], end)  # rounding may miss the law
-        mass, slope = self._mass[cell], self._slope[cell]
-        cell_share = 1 - (self._up_to[cell] - level) / np.maximum(mass, 1e-300)
-        length = self.cells.length[cell]
-        share = _place(slope, np.clip(cell_share, 0, 1))
+        counts = self.cells.first[cell]
+        inside = self.cells.length[cell] > 1
+        cell, level = cell[inside], level[inside]
+        below = (self._up_to[cell] - level) / np.maximum(self._mass[cell], 1e-300)
+        share, length = _place(self._slope[cell], np.clip(1 - below, 0, 1)), self.cells.length[cell]
         offset = np.clip(np.ceil(share * length - 1e-9) - 1, 0, length - 1)
-        return np.asarray(self.cells.first[cell] + offset.astype(np.int64))
+        counts[inside] += offset.astype(np.int64)
+        return counts
 
     def _of_cells(self, values: Floats) -> Floats:
         """Values of the laws for each of their cells, shape `(cells, 1)`."""
