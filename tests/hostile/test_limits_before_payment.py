@@ -53,7 +53,7 @@ compatible:check_whole
 answers/joint_table:positions_among
 answers/joint_table:check_others
 answers/joint_table:place_among
-answers/joint_table:collapsed
+answers/joint_table:TableCells.collapsed
 answers/ordered:QuantilePosterior.value
 answers/ordered:quantiles_of
 answers/ordered:check_one_variable
