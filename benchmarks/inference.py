@@ -14,7 +14,7 @@ from reporting import milliseconds, table
 from scipy import fft, stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference.likelihood import normalisers_of_two_categories as curves
+from opendp_bayes.inference.likelihood import normalisers as curves
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -14,8 +14,11 @@ from opendp_bayes.inference.compatible import Records, check_releases, number_of
 from opendp_bayes.inference.convolution.different_records import DifferentRecords
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.engines.engine import Engine, Listed
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.envelope import check_envelope, check_same_records
+from opendp_bayes.inference.likelihood.drawn_counts import (
+    DrawnCounts,
+    check_envelope,
+    check_same_records,
+)
 from opendp_bayes.inference.likelihood.of_counts import Likelihood, likelihood_of, log_likelihoods
 from opendp_bayes.inference.ways import way_of
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks

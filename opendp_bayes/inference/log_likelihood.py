@@ -14,14 +14,13 @@ from scipy import special
 from opendp_bayes.inference.compatible import as_release
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.given_sum import given_sum
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
     Likelihood,
     likelihood_of,
     log_likelihoods,
 )
-from opendp_bayes.inference.likelihood.poisson_counts import PoissonCounts, log_poisson
+from opendp_bayes.inference.likelihood.poisson_counts import PoissonCounts, given_sum, log_poisson
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import Floats, Integers

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.envelope import check_concentration, check_envelope
+from opendp_bayes.inference.likelihood.drawn_counts import (
+    DrawnCounts,
+    check_concentration,
+    check_envelope,
+)
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
     Likelihood,

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import stats
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.envelope import (
+from opendp_bayes.inference.likelihood.drawn_counts import (
     NARROW_NOISE,
     SMALLEST_UNDER_NOISE,
+    DrawnCounts,
     check_envelope,
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace

@@ -3,8 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.envelope import check_envelope
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts, check_envelope
 from tests.helpers.given_noise import given_noise
 from tests.helpers.nested_panels import Two
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from opendp_bayes.inference.learned import learned_counts
+from opendp_bayes.inference.answers import learned_posterior
 from opendp_bayes.inference.pooling import pooled_draws
 from opendp_bayes.inference.sampling import interpolated_normaliser, markov_chain
 from opendp_bayes.surveys.levels import concentrations
@@ -25,12 +25,12 @@ def shorten(patch: pytest.MonkeyPatch) -> None:
     for name, value in {"_MOST_STEPS": 2, "_MOST_BOXES": 1}.items():
         patch.setattr(concentrations, name, value)
     for name, value in {"_STARTS": 1, "_BEFORE": 10, "_MOVES": 20, "_DOUBLINGS": 0}.items():
-        patch.setattr(learned_counts, name, value)
+        patch.setattr(learned_posterior, name, value)
     for name, value in {"_FIRST": 40, "_CENTRES": 3, "_FEWEST": 10}.items():
         patch.setattr(pooled_draws, name, value)
     for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
         patch.setattr(consistent_draws, name, value)
-    for module in (learned_counts, markov_chain):
+    for module in (learned_posterior, markov_chain):
         patch.setattr(module, "LARGEST_R_HAT", math.inf)
         patch.setattr(module, "FEWEST_EFFECTIVE", 1)
     for module in (consistent_draws, survey_posterior):

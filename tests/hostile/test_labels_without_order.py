@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.learned.margins import margins_of
-from opendp_bayes.inference.learned.noised_table import table_of
+from opendp_bayes.inference.learned.noised_table import margins_of, table_of
 from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables

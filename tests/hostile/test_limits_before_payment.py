@@ -33,8 +33,8 @@ convolution/numbers_and_tilts:_in_parts
 engines/weighed_pairs:TwoCategories.together
 levels/tree_counts:TreeCounts._set
 levels/tree:check_sums
-likelihood/envelope:check_same_records
-likelihood/envelope:_check_possible
+likelihood/drawn_counts:check_same_records
+likelihood/drawn_counts:_check_possible
 likelihood/of_counts:_of_plugin
 likelihood/of_counts:_check_total
 likelihood/of_counts:_check_counts
@@ -118,22 +118,22 @@ class WithoutLaw(HammingExponential):
 #: number of records.
 OF_ORDER = {"prior": "learned", "ordered": ["c", "d"]}
 PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
-    "likelihood/envelope:check_envelope": [
+    "likelihood/drawn_counts:check_envelope": [
         *((2, 1.0, {"prior": 1e-5}, None), (2, 1.0, {"prior": 1e7}, 100)),
         (2, 0.05, {"prior": 0.29}, None),
     ],
-    "likelihood/envelope:check_bounds": [
+    "likelihood/drawn_counts:check_bounds": [
         *((12_000, 1.0, {}, None), (12_000, 1.0, {"prior": 1.0}, None)),
         *((12_000, 1.0, {"prior": 1.0}, 1000), (2, 1e-8, {}, None)),
         (2, 1e-8, {"prior": "learned"}, 1000),
     ],
-    "likelihood/envelope:check_drawn": [(2, 1.0, {}, 10**9 + 1)],
+    "likelihood/drawn_counts:check_drawn": [(2, 1.0, {}, 10**9 + 1)],
     "likelihood/of_counts:_check_scale": [(2, 1e-13, {}, None), (2, 1e-13, {}, 100)],
     "likelihood/of_counts:_tabulated_likelihood": [
         (2, 1.0, {"mechanism": HammingExponential(10.0)}, 60)
     ],
     "ways:ByWeights.check": [(2, 1.0, {"mechanism": WithoutLaw(10.0)}, 110)],
-    "likelihood/envelope:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
+    "likelihood/drawn_counts:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
     "answers/learned_posterior:_ordered": [(2, 1.0, OF_ORDER, None)],
 }
 #: Of the tables of a survey, whose releases have a posterior of their own all the same.
@@ -235,7 +235,7 @@ def test_groups_with_a_public_number_are_one_table() -> None:
     policies = {"nulls": {"c": "c0"}, "unknown": {"c": "c0"}, "by": "by"}
     context = context_of(1.0, 1000)
     found, message = refused_by(asked(context, 2, 1000, **groups, **policies).release)
-    assert found == "likelihood/envelope:check_bounds"
+    assert found == "likelihood/drawn_counts:check_bounds"
     assert "categories: would be 12001" in message
     assert context.remaining_privacy_loss() == [1.0]
     assert len(asked(context_of(1.0, None), 2, None, **groups, **policies).release()) == 300

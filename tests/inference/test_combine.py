@@ -9,7 +9,7 @@ from scipy import special, stats
 from opendp_bayes import KNormParameters, LaplaceParameters, combine
 from opendp_bayes.inference.compatible import number_of_records
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
-from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
+from opendp_bayes.inference.likelihood import normalisers as tables
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.ways import way_of
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential

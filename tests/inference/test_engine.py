@@ -16,8 +16,8 @@ from opendp_bayes import (
 from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
-from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
-from opendp_bayes.inference.likelihood.normalisers_of_listed_data import most_probable
+from opendp_bayes.inference.likelihood import normalisers as tables
+from opendp_bayes.inference.likelihood.normalisers import most_probable
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of, log_likelihoods
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential

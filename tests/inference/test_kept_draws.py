@@ -16,7 +16,7 @@ from opendp_bayes import (
     combine,
     noise_aware_posterior,
 )
-from opendp_bayes.inference.learned import learned_counts
+from opendp_bayes.inference.answers import learned_posterior
 from opendp_bayes.inference.sampling import kept_draws
 from opendp_bayes.inference.sampling.kept_draws import kept_beside
 from opendp_bayes.surveys import joint_posterior
@@ -181,15 +181,15 @@ def test_draws_of_a_learned_prior_are_found_again_to_the_digit(
 ) -> None:
     """Of one release, and of two looks at the same counts."""
     for name, value in {"_STARTS": 1, "_BEFORE": 5, "_MOVES": 10, "_DOUBLINGS": 0}.items():
-        monkeypatch.setattr(learned_counts, name, value)
+        monkeypatch.setattr(learned_posterior, name, value)
     number = 0
 
-    def run(*arguments: Any, _run: Any = learned_counts._run) -> Any:
+    def run(*arguments: Any, _run: Any = learned_posterior._run) -> Any:
         nonlocal number
         number += 1
         return _run(*arguments)
 
-    monkeypatch.setattr(learned_counts, "_run", run)
+    monkeypatch.setattr(learned_posterior, "_run", run)
     releases = [tables(30 + at)["table"] for at in range(times)]
 
     def answers() -> list[float]:

@@ -15,11 +15,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import opendp_bayes as ob
 from opendp_bayes.inference.answers import learned_posterior
-from opendp_bayes.inference.learned import learned_counts as module
 from opendp_bayes.inference.learned.cells import Cells, Draw
 from opendp_bayes.inference.learned.intensity_law import Points
-from opendp_bayes.inference.learned.margins import Effects, margins_of
-from opendp_bayes.inference.learned.noised_table import NoisedTable
+from opendp_bayes.inference.learned.noised_table import Effects, NoisedTable, margins_of
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.learned_model import by_chains, expected, ranks, table
@@ -57,7 +55,7 @@ def released(drawn, mechanism=LAPLACE, size=None, cells=CELLS, axes=("x", "y")):
 
 def learned(*arguments, **options):
     """The posterior by chains that are not made longer."""
-    shorter = patch.multiple(module, _BEFORE=20, _MOVES=150, _APART=1, _DOUBLINGS=0)
+    shorter = patch.multiple(learned_posterior, _BEFORE=20, _MOVES=150, _APART=1, _DOUBLINGS=0)
     with shorter, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of few effective draws
         return ob.noise_aware_posterior(
@@ -102,7 +100,7 @@ def test_draws_are_repeated_in_their_order_as_often_as_they_weigh():
         Draw(np.full((2, 3), at), *np.full((5, 2, 1), at), np.log([weight, 1.0]))
         for at, weight in enumerate([1.0, 4.0, 1e-9, 3.0])
     ]
-    found = module._by_weight(drawn, np.random.default_rng(0))
+    found = learned_posterior._by_weight(drawn, np.random.default_rng(0))
     assert found.counts.shape == (2, 4, 3)
     assert found.counts[1, :, 0].tolist() == [0, 1, 2, 3]
     assert found.mean[0, :, 0].tolist() in ([0, 1, 1, 3], [1, 1, 3, 3])
@@ -556,7 +554,7 @@ def test_another_prior_of_one_group_is_that_of_all():
 
 def test_chains_calculate_in_one_thread_and_leave_the_others_as_they_are(monkeypatch):
     """Threads that wait for each other over small matrices take most of the time."""
-    seen, run = [], module._run
+    seen, run = [], learned_posterior._run
 
     def threads():
         return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
@@ -566,7 +564,7 @@ def test_chains_calculate_in_one_thread_and_leave_the_others_as_they_are(monkeyp
         return run(*arguments)
 
     shorten(monkeypatch)
-    monkeypatch.setattr(module, "_run", watched)
+    monkeypatch.setattr(learned_posterior, "_run", watched)
     with threadpool_limits(2, "blas"):
         before = threads()
         ob.noise_aware_posterior(released([3, 1, 4, 1, 5, 9]), prior="learned")

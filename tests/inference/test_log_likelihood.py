@@ -11,7 +11,7 @@ from scipy import integrate, optimize, signal, special, stats
 
 import opendp_bayes as ob
 from opendp_bayes.inference import log_likelihood as module
-from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
+from opendp_bayes.inference.likelihood import normalisers as tables
 from opendp_bayes.inference.likelihood.poisson_counts import PoissonCounts
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import brute_force

@@ -11,10 +11,7 @@ import pytest
 from scipy.special import logsumexp
 
 from opendp_bayes import KNormParameters, LaplaceParameters, noise_aware_posterior
-from opendp_bayes.inference.likelihood import (
-    normalisers_of_listed_data as tables,
-    of_counts as module,
-)
+from opendp_bayes.inference.likelihood import normalisers as tables, of_counts as module
 from opendp_bayes.inference.likelihood.of_counts import Tabulated, Weighing, likelihood_of
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.envelope import LARGEST_SCALE, check_envelope
+from opendp_bayes.inference.likelihood.drawn_counts import (
+    LARGEST_SCALE,
+    DrawnCounts,
+    check_envelope,
+)
 from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.settings import deviations, exact, posterior, private_setting

@@ -11,7 +11,7 @@ from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser, markov_chain
 from opendp_bayes.inference.sampling.importance import Weighted
-from opendp_bayes.inference.sampling.second_opinion import climbed, disagreement, expected
+from opendp_bayes.inference.sampling.interpolated_normaliser import climbed, disagreement, expected
 from opendp_bayes.mechanisms import SmoothHellingerExponential
 from tests.helpers import calibration, oracles
 

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.inference.answers import learned_posterior
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
-from opendp_bayes.inference.learned import learned_counts
 from opendp_bayes.inference.ways import is_quick
 from tests.helpers.contexts import plain_context
 
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*was not found reliably:UserWar
 @pytest.fixture(autouse=True, scope="module")
 def _short_chains() -> Iterator[None]:
     """Chains of a tenth of the usual length, for what they find is not measured here."""
-    with patch.multiple(learned_counts, _STARTS=1, _MOVES=50, _DOUBLINGS=0):
+    with patch.multiple(learned_posterior, _STARTS=1, _MOVES=50, _DOUBLINGS=0):
         yield
 
 

@@ -15,7 +15,7 @@ from opendp_bayes.inference.convolution.noised_categories import NoisedCategorie
 from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.tilted_counts import Moments, TiltedCounts
 from opendp_bayes.inference.laws.count_cells import NOTHING, cells_from
-from opendp_bayes.inference.likelihood.envelope import too_uncertain
+from opendp_bayes.inference.likelihood.drawn_counts import too_uncertain
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Rough cells are longer by this factor, each than the one before it.

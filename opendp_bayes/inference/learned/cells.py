@@ -35,9 +35,7 @@ from opendp_bayes.inference.learned.intensity_law import (
     IntensityLaw,
     Points,
 )
-from opendp_bayes.inference.learned.margins import Effects, margins_of
-from opendp_bayes.inference.learned.noised_table import NoisedTable
-from opendp_bayes.inference.likelihood.nodes import nodes_of
+from opendp_bayes.inference.learned.noised_table import Effects, NoisedTable, margins_of, nodes_of
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std
 

@@ -1,16 +1,88 @@
-"""A table of counts as it was drawn, and the variables of its cells."""
+r"""A table of counts as it was drawn, with the variables of its cells: the counts that are possible
+given the noise, all of them or some that stand for others; and effects of margins on the logarithms
+of intensities, normal waves along each variable, of a scale that is learned and half-Cauchy.
 
-from collections.abc import Sequence
+A margin is one or two of the variables of a table, and each combination of their values has an
+effect on ln λ. The effects of a margin are a sum of `c_i` times waves along each variable:
+
+- of a variable without order the i-th wave is 1 at its i-th value and 0 at the others, less the
+  mean, so that the effects of two variables add to none along either;
+- of an ordered one waves are cosines, of which the slower go farther: the effects are a random walk
+  about their mean. Values that are in no order, such as that of nulls, have a wave each, which goes
+  as far as the slowest.
+
+`c_i ~ N(0, (τ f_i)²)` with a reach f_i of the wave, and the scale τ is half-Cauchy.
+
+Chains move `v_i = c_i sqrt(I_i + (τ f_i)^-2)` and a multiple of `ln τ`, with about the information
+I_i that the cells have of c_i: what is known well stays where it is as τ moves, and what is not
+moves with it (a partial non-centring).
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.envelope import check_bounds, check_same_records
+from opendp_bayes.inference.likelihood.drawn_counts import (
+    DrawnCounts,
+    check_bounds,
+    check_same_records,
+)
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.labels import distinct, identity, numbered
+
+#: So many places stand for the scale of the noise, where it is wider.
+_PLACES = 5
+#: How many times as large as their distance small counts are at least; and how many deviations
+#: about a count that was not noised, but follows from a public sum, are looked at.
+_TIMES, _DEVIATIONS = 16, 6.0
+
+
+def nodes_of(
+    noisy: DrawnCounts, start: Integers, depth: float, largest: int | Integers | None = None
+) -> tuple[Integers, Integers, Integers, Floats]:
+    """Counts in order, shape `(..., m)`, of what was drawn with possible counts to begin with, both
+    of shape `(...)`; the first and last of the integers that each stands for, and the logarithm of
+    their number.
+
+    They go as far as the noise has `exp(-depth)` of its largest mass, and up to a `largest` count,
+    whose copies stand for none.
+    """
+    scale, reach = noisy.noise.scale, noisy.noise.reach(depth)
+    step = 2 * int(scale / _PLACES / 2) + 1  # odd: nodes are in the middle
+    of_sum = _DEVIATIONS * typical_std(noisy.noise) * np.sqrt(noisy.drawn.size)
+    steps = np.where(noisy.noised, step, np.ceil(step * max(1, of_sum / reach)).astype(int))
+    noisy_counts = np.where(noisy.noised, noisy.drawn, start)
+    low = np.maximum(np.minimum(noisy_counts, start) - reach * steps // step, 0)
+    high = np.maximum(noisy_counts, start) + reach * steps // step
+    if largest is not None:
+        high = np.minimum(high, largest)
+    # The kink is a node.
+    begin = np.maximum(noisy_counts - (noisy_counts - low) // steps * steps, low)
+    number = int(((high - low) // steps).max()) + 2
+    nodes = begin[..., None] + steps[..., None] * np.arange(number)
+    if steps.max() > 1:
+        small = np.maximum(_growing(int(steps.max())), low[..., None])
+        nodes = np.sort(np.concatenate([nodes, small], axis=-1), axis=-1)
+    if largest is not None:
+        nodes = np.minimum(nodes, np.asarray(largest)[..., None])
+    last = np.concatenate([(nodes[..., 1:] + nodes[..., :-1]) // 2, nodes[..., -1:]], axis=-1)
+    first = np.concatenate([nodes[..., :1], last[..., :-1] + 1], axis=-1)
+    with np.errstate(divide="ignore"):
+        return nodes, first, last, np.log(last - first + 1)
+
+
+def _growing(step: int) -> Integers:
+    """Small counts, at odd distances that grow up to a step."""
+    distances = [0]
+    for distance in range(1, step, 2):
+        distances += range(distances[-1] + distance, _TIMES * (distance + 2), distance)
+    return np.array(distances)
+
 
 #: Counts further than this from what was drawn, `exp(-_DEPTH)` of the noise's largest mass, are
 #: left out.
@@ -118,3 +190,157 @@ def _variables(releases: Sequence[ReleasedData]) -> tuple[dict[str, Integers], d
             min(int(last.sum()), last.size - 1),
         )
     return variables, apart
+
+
+#: ln τ at the start.
+_START = -0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Margin:
+    """One margin of a table: `level`, shape `(k,)`, is the place of each cell's effect. `waves` has
+    those of two variables in columns, of which the first may be none. `reach`, shape `(m,)`, has
+    those of all their products.
+    """
+
+    variables: tuple[str, ...]
+    level: Integers
+    waves: list[Floats]
+    reach: Floats
+
+    def effects(self, c: Floats) -> Floats:
+        """Effects, shape `(n, levels)`, of coefficients of shape `(n, m)`."""
+        return _products(self.waves, c)
+
+    def back(self, effects: Floats, power: int = 1) -> Floats:
+        """Sums over levels of each times the waves there, or a power of these."""
+        return _products([waves.T**power for waves in self.waves], effects)
+
+    def of_cells(self, values: Floats) -> Floats:
+        """Sums over the cells of each level, of values of shape `(..., k)`."""
+        levels = int(np.prod([len(waves) for waves in self.waves]))
+        entry = np.arange(len(values))[:, None] * levels + self.level
+        sums = np.bincount(entry.ravel(), values.ravel(), len(values) * levels)
+        return np.asarray(sums, dtype=np.float64).reshape(len(values), levels)
+
+
+class Effects:
+    """The effects of all margins, by coordinates u: the v of each, then multiples of each ln τ.
+
+    Parameters
+    ----------
+    margins : list[Margin]
+        The margins.
+    information : ndarray
+        About what the cells know of ln λ, shape `(k,)`.
+    drawn : ndarray
+        What was drawn, of whose means the effects of single variables begin, shape `(k,)`.
+    scale : float
+        Of the noise.
+    """
+
+    def __init__(
+        self, margins: list[Margin], information: Floats, noisy_counts: Integers, scale: float
+    ) -> None:
+        self.margins, self._k = margins, information.size
+        self._precision = [
+            margin.back(margin.of_cells(information[None]), 2)[0] for margin in margins
+        ]
+        self._until = np.cumsum([margin.reach.size for margin in margins])
+        start, scales = [], []
+        for margin, precision in zip(margins, self._precision, strict=True):
+            wanted = np.zeros((1, precision.size))
+            if len(margin.variables) == 1:
+                number = np.maximum(margin.of_cells(np.ones((1, self._k))), 1.0)
+                means = margin.of_cells(noisy_counts[None].astype(np.float64)) / number
+                wanted = margin.back(np.log(np.maximum(means, scale / np.sqrt(number))))
+            free = np.exp(-2 * _START) / margin.reach**2
+            start.append(wanted[0] * np.sqrt(precision + free))
+            scales.append(1 / np.sqrt(1 + 2 * ((precision / (precision + free)) ** 2).sum()))
+        self._scales = np.array(scales)
+        self.start: Floats = np.concatenate([*start, np.zeros(len(margins))])
+
+    def log_tau(self, u: Floats) -> Floats:
+        """The logarithms of scales, shape `(chains, margins)`."""
+        return np.asarray(_START + self._scales * u[:, self._until[-1] :])
+
+    def locations(self, u: Floats) -> Floats:
+        """Sums of the effects of each cell, shape `(chains, k)`."""
+        sums, log_tau = np.zeros((len(u), self._k)), self.log_tau(u)
+        parts = np.split(u, self._until, axis=1)
+        for margin, precision, v, log_scale in zip(
+            self.margins, self._precision, parts, log_tau.T, strict=False
+        ):
+            c = v / np.sqrt(precision + np.exp(-2 * log_scale[:, None]) / margin.reach**2)
+            sums += margin.effects(c)[:, margin.level]
+        return sums
+
+    def loss(self, u: Floats, slope: Floats) -> tuple[Floats, Floats]:
+        """Minus the logarithm of the prior density of u, and its gradient together with that of
+        what has such a `slope` in locations.
+        """
+        log_tau, parts = self.log_tau(u), np.split(u, self._until, axis=1)
+        tau = np.exp(log_tau)
+        loss = (np.log1p(tau**2) - log_tau).sum(axis=1)
+        of_tau, gradients = 2 * tau**2 / (1 + tau**2) - 1, []
+        for i, (margin, precision) in enumerate(zip(self.margins, self._precision, strict=True)):
+            free = tau[:, i, None] ** -2 / margin.reach**2
+            whole = precision + free
+            c, free_share = parts[i] / np.sqrt(whole), free / whole
+            loss += (free * c**2 + np.log(whole)).sum(axis=1) / 2 + precision.size * log_tau[:, i]
+            of_c = free * c + margin.back(margin.of_cells(slope))
+            gradients.append(of_c / np.sqrt(whole))
+            of_tau[:, i] += ((of_c * free_share - free * c) * c - free_share).sum(
+                axis=1
+            ) + precision.size
+        return loss, np.concatenate([*gradients, of_tau * self._scales], axis=1)
+
+
+def margins_of(
+    variables: dict[str, Integers], ordered: Sequence[str], apart: Mapping[str, int] | None = None
+) -> list[Margin]:
+    """The margins that have effects: every single variable and every pair, but not the table.
+
+    `variables` has for each variable the value of every cell, as numbers from 0 on. Where a margin
+    has an `ordered` variable its effects are walks along the first such one, without the last
+    values of it, so many as are `apart` in no order. A table of one variable has no effects unless
+    that is ordered.
+    """
+    names, margins = list(variables), []
+    for some in [*combinations(names, 1), *combinations(names, 2)]:
+        walked = [variable for variable in some if variable in ordered][:1]
+        if len(some) == len(names) and not (walked and len(names) == 1):
+            continue
+        sizes = [int(variables[variable].max()) + 1 for variable in some]
+        level = np.ravel_multi_index([variables[variable] for variable in some], sizes)
+        waves, reach = [np.ones((1, 1))] * (2 - len(some)), np.ones(1)
+        for variable, size in zip(some, sizes, strict=True):
+            last = (apart or {}).get(variable, 0)
+            columns, far = (
+                _walk(size, last) if variable in walked else (np.eye(size), np.ones(size))
+            )
+            waves.append(columns - columns.mean(axis=0))
+            reach = np.outer(reach, far).ravel()
+        margins.append(Margin(some, level, waves, reach))
+    return margins
+
+
+def _walk(size: int, apart: int) -> tuple[Floats, Floats]:
+    """Cosines along the first values, each with its reach, and a wave for each of the others."""
+    number = size - apart
+    points, wave = np.arange(number)[:, None] + 0.5, np.arange(1, number)
+    waves = np.zeros((size, size - 1))
+    waves[:number, : number - 1] = np.sqrt(2 / number) * np.cos(np.pi * wave * points / number)
+    waves[number:, number - 1 :] = np.eye(apart)
+    reach = 0.5 / np.sin(np.pi * wave / number / 2)
+    slowest = reach[0] if number > 1 else 1.0
+    return waves, np.append(reach, np.full(apart, slowest))
+
+
+def _products(matrices: Sequence[Floats], values: Floats) -> Floats:
+    """Products with one matrix along the first of two axes, which are one, and with the other along
+    the second.
+    """
+    first, second = matrices
+    product = values.reshape(-1, first.shape[1], second.shape[1]) @ second.T
+    return np.asarray(first @ product).reshape(len(values), -1)

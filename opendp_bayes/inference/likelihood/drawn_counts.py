@@ -1,13 +1,18 @@
-"""Counts as they were drawn, each with independent noise of one law."""
+"""Counts as they were drawn, each with independent noise of one law, and the bounds within which
+posteriors given them are exact to what is stated.
+"""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.validation import BYTES_OF_CATEGORY, Floats, Integers, check_cells
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
 
@@ -72,3 +77,131 @@ class DrawnCounts:
     def log_likelihood(self, counts: Integers) -> Floats:
         """Log-probability of all that was drawn, given rows of counts of shape `(m, k)`."""
         return np.asarray(self.log_mass(counts).sum(axis=-1))
+
+
+#: The smallest and the largest entry of a prior.
+SMALLEST_PRIOR, LARGEST_PRIOR = 1e-4, 1e6
+#: Under noise of a larger scale than this, in records, the smallest entry of a fixed prior.
+NARROW_NOISE, SMALLEST_UNDER_NOISE = 10.0, 0.3
+#: The most records; of a private number, the largest sum of what was drawn.
+MOST_RECORDS = 10**9
+#: The largest scale of the noise on a count, in records.
+LARGEST_SCALE = 1e6
+#: They are fewer if the concentration is at most this, or the deviation of the number.
+MOST_CONCENTRATED = 1e5
+#: Noise is taken to be possible if its probability is at least `exp(-_IMPOSSIBLE)` of that of 0.
+_IMPOSSIBLE = 700.0
+_REMAINS = "the plug_in of a release takes its counts as they are"
+
+
+def check_envelope(noisy: DrawnCounts, prior: Floats, size: int | None) -> None:
+    """Check that a posterior given noise on counts is within its bounds, before it is computed.
+
+    A release outside of them is as private as any other, and its plug-in estimates remain.
+
+    Parameters
+    ----------
+    noisy : DrawnCounts
+        What was drawn, and the noise.
+    prior : ndarray
+        Concentration of the Dirichlet prior, shape `(k,)`.
+    size : int or None
+        The public number of records; None if it is private.
+
+    Raises
+    ------
+    ValueError
+        With the argument that is out of its bounds.
+    """
+    scale = noisy.noise.scale
+    smallest = SMALLEST_PRIOR if scale <= NARROW_NOISE else SMALLEST_UNDER_NOISE
+    for entry in (float(prior.min()), float(prior.max())):
+        if not smallest <= entry <= LARGEST_PRIOR:
+            raise ValueError(
+                f"prior: has the entry {entry:g}, and under noise of scale {scale:g} on a count a"
+                f" posterior is known for entries from {smallest:g} to {LARGEST_PRIOR:g}; give a"
+                f' prior within them or prior="learned", or {_REMAINS}.'
+            )
+    check_bounds(noisy, size)
+
+
+def check_bounds(noisy: DrawnCounts, size: int | None) -> None:
+    """Check the bounds that hold whatever the prior is, also where it is learned."""
+    check_cells("categories", noisy.drawn.size, BYTES_OF_CATEGORY)
+    if noisy.noise.scale > LARGEST_SCALE:
+        raise ValueError(
+            f"scale: is {noisy.noise.scale:g} records on a count, and a posterior is known up to"
+            f" {LARGEST_SCALE:g}; spend more of the privacy budget on the release, or {_REMAINS}."
+        )
+    check_drawn(noisy, size)
+
+
+def check_drawn(noisy: DrawnCounts, size: int | None) -> None:
+    """Check that some counts of at most `MOST_RECORDS` records can have been drawn."""
+    number = math.fsum(noisy.drawn.tolist()) if size is None else size
+    if number > MOST_RECORDS:
+        what = "noisy_counts: sums to" if size is None else "size: is"
+        raise ValueError(
+            f"{what} {number:.10g} records, and a posterior given noise on the counts is known for"
+            f" at most {MOST_RECORDS:g}; release a sample or parts of the records, or {_REMAINS}."
+        )
+    _check_possible(noisy, size)
+
+
+def check_same_records(noisy: Sequence[DrawnCounts]) -> None:
+    """Check that draws of the same counts do not contradict each other.
+
+    Raises
+    ------
+    ValueError
+        Where no count is within reach of the noise of two draws of it.
+    """
+    for first, second in combinations(noisy, 2):
+        both = first.noised & second.noised
+        reach = first.noise.reach(_IMPOSSIBLE) + second.noise.reach(_IMPOSSIBLE)
+        apart = np.where(both, np.abs(first.drawn - second.drawn), 0)
+        worst = int(np.argmax(apart))
+        if apart[worst] > reach:
+            raise ValueError(
+                f"releases: drew {int(first.drawn[worst])} and {int(second.drawn[worst])} for the"
+                " same category, which has a probability below 1e-300 for the same records and such"
+                ' noise; check the releases, or give records="different".'
+            )
+
+
+def _check_possible(noisy: DrawnCounts, size: int | None) -> None:
+    """Check that some counts of `size` records are within reach of the noise of every draw."""
+    noisy_counts, reach = noisy.drawn[noisy.noised], noisy.noise.reach(_IMPOSSIBLE)
+    nearest = np.clip(noisy_counts, 0, size)
+    worst = int(np.argmax(np.abs(noisy_counts - nearest)))
+    if abs(int(noisy_counts[worst]) - int(nearest[worst])) > reach:
+        raise ValueError(_impossible(f"has {int(noisy_counts[worst])}", noisy.noise.scale, size))
+    missing = 0 if size is None else size - int(nearest.sum())
+    if abs(missing) > reach * noisy_counts.size and (missing < 0 or noisy.is_complete):
+        raise ValueError(_impossible(f"sums to {int(noisy_counts.sum())}", noisy.noise.scale, size))
+
+
+def _impossible(shown: str, scale: float, size: int | None) -> str:
+    records = "any number of records" if size is None else f"size={size} records"
+    return (
+        f"noisy_counts: {shown}, which noise of scale {scale:g} makes of {records} with a"
+        " probability below 1e-300; check the scale and the size of the release."
+    )
+
+
+def check_concentration(concentration: float, scale: float, k: int) -> None:
+    """Raise `ValueError` where a private number of records may have too many parts, whatever was
+    drawn: without a prior of its own, with noise of some scale on k counts.
+    """
+    if min(concentration, scale * math.sqrt(k)) > MOST_CONCENTRATED:
+        raise too_uncertain(concentration)
+
+
+def too_uncertain(concentration: float) -> ValueError:
+    """Make the error for a prior that needs too many parts of the number of records."""
+    return ValueError(
+        f"prior: its concentration, {concentration:g}, is too large for this uncertain a private"
+        f" number of records. Up to {MOST_CONCENTRATED:g}, or where the scale of the noise times"
+        f" sqrt(categories) is at most {MOST_CONCENTRATED:g}, there is a posterior; give a smaller"
+        " prior or a narrower records_prior."
+    )

@@ -18,20 +18,18 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.normalisers_of_listed_data import (
-    coin_sums_at,
-    coin_tables,
-    most_probable,
-    normalisers_at,
-    tables,
-)
-from opendp_bayes.inference.likelihood.normalisers_of_two_categories import (
+from opendp_bayes.inference.likelihood.normalisers import (
     POWER_WEIGHTS,
     POWERS,
     coin_curves,
+    coin_sums_at,
+    coin_tables,
     curves,
     distances,
+    most_probable,
+    normalisers_at,
     position,
+    tables,
 )
 from opendp_bayes.mathematics.simplex import number_of_candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers

@@ -21,7 +21,6 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import (
     dirichlet_multinomial,
     log_dirichlet_multinomial,
 )
-from opendp_bayes.inference.sampling.markov_chain import seconded
 from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
 from opendp_bayes.mathematics.exponential.sensitivity import (
     local_sensitivity,
@@ -58,7 +57,8 @@ class WeightDiagnostics(Shown):
     categories : tuple[str or int or bool or tuple, ...]
         The labels.
     disagreement : float
-        As of Markov chains (`Diagnostics`).
+        By how many standard errors the mean of a category differs, at most, from that of other
+        draws, from laws about the highest point of the posterior that was found.
     """
 
     ess: Floats
@@ -71,7 +71,8 @@ class WeightDiagnostics(Shown):
         """A row, since all categories have the same draws."""
         row = "all categories", f"{self.ess.min():.0f}", f"{self.draws}", f"{self.log_error:.3f}"
         headings = "weighted draws", "effective", "in all", "error of the log-likelihood"
-        return Sheet((Table(headings, [row]),), notes=(seconded(self.disagreement),))
+        note = f"other draws differ by {self.disagreement:.1f} standard errors at most."
+        return Sheet((Table(headings, [row]),), notes=(note,))
 
 
 class Weighted(Listed):

@@ -46,10 +46,6 @@ class Diagnostics(Shown):
         Draws kept of each chain, after as many as a quarter of all were dropped.
     categories : tuple[str or int or bool or tuple, ...]
         The labels.
-    disagreement : float or None
-        By how many standard errors the mean of a category differs, at most, from that of other
-        draws, from laws about the highest point of the posterior that was found; None where there
-        were no others.
     """
 
     r_hat: Floats
@@ -57,7 +53,6 @@ class Diagnostics(Shown):
     chains: int
     draws: int
     categories: tuple[Label, ...] = ()
-    disagreement: float | None = None
 
     @classmethod
     def of(cls, values: Floats) -> "Diagnostics":
@@ -75,14 +70,7 @@ class Diagnostics(Shown):
             for label, r_hat, ess in zip(self.categories, self.r_hat, self.ess, strict=True)
         ]
         note = f"{self.chains} chains of {self.draws} draws"
-        if self.disagreement is not None:
-            note += f"; {seconded(self.disagreement)}"
         return Sheet((Table(("category", "R-hat", "effective draws"), rows),), notes=(note,))
-
-
-def seconded(disagreement: float) -> str:
-    """State in a sentence how far a second look at draws differs."""
-    return f"other draws differ by {disagreement:.1f} standard errors at most."
 
 
 def run_until(
@@ -150,7 +138,7 @@ def warn_of_draws(diagnostics: Any, effective: int = FEWEST_EFFECTIVE) -> None:
     if diagnostics is None:
         return
     ess, r_hat = diagnostics.ess.min(), getattr(diagnostics, "r_hat", np.ones(1)).max()
-    log_error, differs = getattr(diagnostics, "log_error", 0.0), diagnostics.disagreement or 0.0
+    log_error, differs = (getattr(diagnostics, of, 0.0) for of in ("log_error", "disagreement"))
     if (
         ess < min(effective, FEWEST_EFFECTIVE)
         or r_hat > LARGEST_R_HAT

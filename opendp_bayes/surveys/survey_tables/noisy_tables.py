@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.inference.compatible import check_given_once, check_same_rows, check_whole
-from opendp_bayes.inference.likelihood.envelope import check_drawn
+from opendp_bayes.inference.likelihood.drawn_counts import check_drawn
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.release_format.data import Label, ReleasedData
 from opendp_bayes.release_format.labels import distinct, identity, places_of
