@@ -134,6 +134,16 @@ def gap_above(lower: ArrayLike, half_difference: ArrayLike) -> Floats:
     )
 
 
+def falling_gaps(lower: Floats, half_difference: Floats) -> Floats:
+    """The gaps of columns, shape `(m, n)`, whose `lower` falls by 1 from each to the next, and of
+    one `half_difference` a row, shape `(m, 1)`: that of the first column, and a positive step for
+    each further one. So the relative error grows by less than `2^-53` a column, and by `2^-50`.
+    """
+    gaps = _log_ratio(lower, half_difference) / 2
+    gaps[:, :1] = gap_above(lower[:, :1], half_difference)
+    return np.cumsum(gaps, axis=1)
+
+
 def _steps(lower: Floats, d: Floats, shift: Floats) -> Floats:
     """The gap at `a = lower`, `b = lower + 2 d`, less the gap `shift` whole numbers further up:
     `sum of log1p(d^2 / (a b)) / 2` over the steps.
