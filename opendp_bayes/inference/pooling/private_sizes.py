@@ -26,7 +26,6 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import (
     log_rising_factorial,
     one_of,
     picked,
-    rows_of,
 )
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -43,7 +42,7 @@ _LARGE = 3.0
 #: drawn, or as this part of the square root of the count, where that is less.
 _OF_SCALE, _OF_DISTANCE, _OF_ROOT = 0.8, 0.5, 1.5
 #: Numbers that one array holds, and that are remembered of mixtures.
-_BLOCK, _REMEMBERED = 1 << 22, 1 << 24
+_BLOCK, _REMEMBERED = 1 << 18, 1 << 24
 
 
 def nodes_of(
@@ -246,38 +245,45 @@ class PrivateSizes:
         group = np.repeat(self._group[:, None], number, axis=1)
         at = picked(shares.T, group, rng.random(group.shape))
         counts: Any = np.empty((number, *self.cells.shape), dtype=np.int32)
-        log_weights, kappa = self.log_mass + self._risings.of(mixture.a), float(mixture.a.sum())
+        kappa, middle = float(mixture.a.sum()), mixture.log_q[_POINTS // 2]
+        log_p = self.log_mass + self._risings.of(mixture.a) + middle[self._class] * self.nodes
+        # Half as many digits are enough, and faster.
+        log_p, away, steps = (
+            np.ascontiguousarray(each, dtype=np.float32)
+            for each in ((log_p - log_p.max(axis=0)).T, self._away.T, mixture.log_q - middle)
+        )
         for some in np.array_split(np.arange(len(at)), counts.size * len(self.nodes) // _BLOCK + 1):
-            place, (cell, q) = rows_of(self.cells[some].T[..., None], at[some])
-            nodes = self.nodes[:, cell]
-            log_p = mixture.log_q[q, self._class[cell]] * nodes + log_weights[:, cell]
-            p = np.exp(log_p - log_p.max(axis=0))
+            cell, q = np.broadcast_arrays(self.cells[some].T[..., None], at[some])
+            p = steps[q, self._class[cell], None] * away[cell]
+            p += log_p[cell]
+            p -= p.max(axis=-1, keepdims=True)
+            np.exp(p, out=p)
             if kappa < _LARGE:
-                powers = _powers_of_factor(kappa, nodes, p, place, rng)
-                place, (row, power) = rows_of(place, powers)
-                p, cell = p[:, row] * nodes[:, row] ** power, cell[row]
-            node, cell = picked(p.T, place, rng.random(place.shape)), cell[place]
+                nodes = self.nodes.T[cell]
+                p = p * nodes ** _powers_of_factor(kappa, nodes, p, rng)[..., None]
+            up_to = np.cumsum(p, axis=-1)
+            level = rng.random(up_to.shape[:-1]) * up_to[..., -1]
+            node = (up_to <= level[..., None]).sum(axis=-1)
             first, length = self._begin[node, cell], self._number[node, cell]
             counts[:, some] = (first + rng.random(cell.shape) * length).T
         return counts
 
 
-def _powers_of_factor(
-    kappa: float, nodes: Floats, p: Floats, place: Integers, rng: np.random.Generator
-) -> Integers:
+def _powers_of_factor(kappa: float, nodes: Floats, p: Floats, rng: np.random.Generator) -> Integers:
     """Draw a term of `(n + κ) (n + κ + 1)` in proportion to its mean, and count how often each
-    count is a factor of it; given probabilities of nodes, shape `(m, rows)`, and the rows of
-    counts, shape `(k, ...)`.
+    count is a factor of it; given nodes and their probabilities, shape `(k, ..., m)`, of counts of
+    shape `(k, ...)`.
     """
-    means = np.average(nodes, axis=0, weights=p)
-    variances = np.average((nodes - means) ** 2, axis=0, weights=p)
-    several = np.concatenate([np.full((1, *place.shape[1:]), kappa), means[place]])
+    whole = p.sum(axis=-1, dtype=np.float64)
+    means = (p * nodes).sum(axis=-1) / whole
+    variances = (p * (nodes - means[..., None]) ** 2).sum(axis=-1) / whole
+    several = np.concatenate([np.full((1, *means.shape[1:]), kappa), means])
     terms = several[:, None] * several
     every = np.arange(1, len(several))
-    terms[every, every] += variances[place]
+    terms[every, every] += variances
     terms[0] += several  # the second factor is larger by one
     with np.errstate(divide="ignore"):
-        pair = one_of(np.log(terms).reshape(-1, *place.shape[1:]).T, rng).T
+        pair = one_of(np.log(terms).reshape(-1, *means.shape[1:]).T, rng).T
     first, second = np.divmod(pair, len(several))
     every = every.reshape(-1, *(1,) * pair.ndim)
     return (first == every).astype(np.int64) + (second == every)
