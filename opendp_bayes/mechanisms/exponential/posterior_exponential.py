@@ -16,6 +16,7 @@ from scipy.special import expit, logsumexp
 
 from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.exponential.sensitivity import RELATIVE_ERROR, global_sensitivity
+from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.rounding import round_up, upper_end
 from opendp_bayes.mathematics.simplex import (
     candidate_sums,
@@ -225,7 +226,9 @@ def floor_and_peak(
     - e^-D` and `D` is nearly `sum_i (r_i - x_i)^2 / (8 a_i)`, so that the sum becomes an integral
     over the radius (`docs/research/mechanisms.md`, "Many candidates").
     """
-    c, j = largest_exponents[:, None], concentrations.shape[1] - 1
+    # The same exponent of many data sets, where widths are those of all, has one integral.
+    exponents, place = np.unique(largest_exponents, return_inverse=True)
+    c, j = exponents[:, None], concentrations.shape[1] - 1
     log_candidates = log_number_of_candidates(size, j + 1)
     log_sphere = math.log(2) + j / 2 * math.log(math.pi) - math.lgamma(j / 2)
     # Of the lattice, in a unit of volume.
@@ -247,7 +250,7 @@ def floor_and_peak(
     log_integral = (
         log_sphere
         + log_points
-        + logsumexp(j * log_radius + excess, axis=1)
+        + log_sum_exp(j * log_radius + excess, axis=1)[place]
         + math.log(log_radius[1] - log_radius[0])
     )
     log_peak = np.minimum(
