@@ -13,6 +13,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: More than any count, and with the number of a law still a whole number of the machine.
 _SPAN = np.int64(1) << 41
+#: Levels of all laws at which cells are known, for each cell.
+_BEGINS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +103,13 @@ class CountLaws:
         return np.asarray(self.cells.category + np.minimum(self._up_to, 1.0))
 
     @cached_property
+    def _begins(self) -> Integers:
+        """The first cells that reach even levels of each law, from which draws look on."""
+        number = _BEGINS * self._mass.size // max(self.m, 1)
+        levels = np.arange(self.m)[:, None] + np.arange(number) / number
+        return np.searchsorted(self._ascending, levels.ravel())
+
+    @cached_property
     def _up_to(self) -> Floats:
         """Probability of each cell and those of its law below it."""
         running = np.cumsum(self._mass)
@@ -152,7 +161,11 @@ class CountLaws:
         """The counts at levels of the laws' cumulative probabilities."""
         end = self._parts.start[laws + 1] - 1
         level = level * self._up_to[end]  # the last is 1 but for rounding
-        cell = np.searchsorted(self._ascending, laws + level * (1 - 1e-15))
+        key = laws + level * (1 - 1e-15)
+        place = (key * (self._begins.size // max(self.m, 1))).astype(np.int64)
+        cell = self._begins.take(place, mode="clip")
+        late = self._ascending[cell] < key
+        cell[late] = np.searchsorted(self._ascending, key[late])
         cell = np.clip(cell, self._parts.start[laws], end)  # rounding may miss the law
         counts = self.cells.first[cell]
         inside = self.cells.length[cell] > 1
