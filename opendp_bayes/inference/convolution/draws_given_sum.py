@@ -33,26 +33,26 @@ class DrawsGivenSum:
 
     def of(self, sizes: Integers, rng: np.random.Generator) -> Integers:
         """Draws given sums of shape `(draws,)`; shape `(draws, k)`."""
-        found = np.empty((sizes.size, self._leaf.size), dtype=np.int64)
-        left, rest = sizes.copy(), self._order
-        while rest.size > 1:
-            half, rest = rest[: rest.size // 2], rest[rest.size // 2 :]
+        draws = np.empty((sizes.size, self._leaf.size), dtype=np.int64)
+        left, later = sizes.copy(), self._order
+        while later.size > 1:
+            half, later = later[: later.size // 2], later[later.size // 2 :]
             for block in np.array_split(
                 np.arange(sizes.size), sizes.size * half.size // _BLOCK + 1
             ):
-                found[block[:, None], half] = self._fitting(half, rest, left[block], rng)
-            left -= found[:, half].sum(axis=1)
-        found[:, rest[0]] = left
-        return found
+                draws[block[:, None], half] = self._fitting(half, later, left[block], rng)
+            left -= draws[:, half].sum(axis=1)
+        draws[:, later[0]] = left
+        return draws
 
     def _fitting(
-        self, half: Integers, rest: Integers, left: Integers, rng: np.random.Generator
+        self, half: Integers, later: Integers, left: Integers, rng: np.random.Generator
     ) -> Integers:
-        """Draws of some counts beside which the rest is what is left of sums."""
-        rows, number = np.unique(self._leaf[rest], return_counts=True)
+        """Draws of some counts beside which the later ones are what is left of sums."""
+        rows, number = np.unique(self._leaf[later], return_counts=True)
         law = Sums(self._numbers.some(rows), number).laws(number[:, None])
         peak = float(law.masses.max()) * _SLACK
-        drawn, waiting = np.empty((left.size, half.size), dtype=np.int64), np.arange(left.size)
+        draws, waiting = np.empty((left.size, half.size), dtype=np.int64), np.arange(left.size)
 
         def tried(number: int) -> tuple[Integers, Floats]:
             # Those of one law together, which is faster.
@@ -66,14 +66,14 @@ class DrawsGivenSum:
             beside = np.repeat(left[waiting], times) - total
             density = law.read(np.zeros(beside.size, dtype=np.int64), beside.astype(float))
             fits = (rng.random(beside.size) * peak < density).reshape(-1, times)
-            place = fits.argmax(axis=1) + times * np.arange(waiting.size)
-            kept = fits.any(axis=1)
-            drawn[waiting[kept]] = counts[place[kept]]
-            waiting = waiting[~kept]
+            first = fits.argmax(axis=1) + times * np.arange(waiting.size)
+            done = fits.any(axis=1)
+            draws[waiting[done]] = counts[first[done]]
+            waiting = waiting[~done]
             if not waiting.size:
                 break
         for row in waiting.tolist():
             counts, total = tried(_BEST)
             weight = law.read(np.zeros(_BEST, dtype=np.int64), (left[row] - total).astype(float))
-            drawn[row] = counts[np.argmax(weight / rng.standard_exponential(_BEST))]
-        return drawn
+            draws[row] = counts[np.argmax(weight / rng.standard_exponential(_BEST))]
+        return draws

@@ -26,14 +26,15 @@ class Lattices:
     def joined(cls, several: "Sequence[Lattices]") -> "Lattices":
         """The rows of several, with as many points each."""
         origin, step = (
-            np.concatenate([getattr(each, name) for each in several]) for name in ("origin", "step")
+            np.concatenate([getattr(lattices, field) for lattices in several])
+            for field in ("origin", "step")
         )
-        points = max(each.points for each in several)
+        points = max(lattices.points for lattices in several)
         masses = np.zeros((*several[0].masses.shape[:-2], origin.size, points))
         first = 0
-        for each in several:
-            masses[..., first : first + each.origin.size, : each.points] = each.masses
-            first += each.origin.size
+        for lattices in several:
+            rows = slice(first, first := first + lattices.origin.size)
+            masses[..., rows, : lattices.points] = lattices.masses
         return cls(origin, step, masses)
 
     @property
@@ -49,8 +50,8 @@ class Lattices:
         first, weights = _stencil(place, self.points)
         flat = self.masses.reshape(*self.masses.shape[:-2], -1)
         start = row * self.points + first
-        found = sum(weight * flat.take(start + i, axis=-1) for i, weight in enumerate(weights))
-        return np.where((place >= 0) & (place <= self.points - 1), found, 0.0)
+        values = sum(weight * flat.take(start + i, axis=-1) for i, weight in enumerate(weights))
+        return np.where((place >= 0) & (place <= self.points - 1), values, 0.0)
 
 
 def _stencil(place: Floats, points: int) -> tuple[Integers, list[Floats]]:

@@ -54,44 +54,44 @@ class PooledGroups:
         """Draw κ m and the counts, `(draws, k)` and `(draws, G, k)`, and the number of effective
         draws: so many, where that can be had.
         """
-        noisy, drawn = self.noisy, np.maximum(self.noisy.drawn, 0)
-        most = MOST_BYTES // (drawn.size * BYTES_OF_DRAWS)
+        noisy, counts = self.noisy, np.maximum(self.noisy.drawn, 0)
+        most = MOST_BYTES // (counts.size * BYTES_OF_DRAWS)
         if effective > most:
             raise ValueError(
-                f"ess={effective}: so many draws of {drawn.size} counts need about"
+                f"ess={effective}: so many draws of {counts.size} counts need about"
                 f" {effective * MOST_BYTES / most / 1e9:.3g} GB; must be at most {most}, for"
                 f" {MOST_BYTES / 1e9:g} GB."
             )
-        evidence: Evidence = PrivateSizes(noisy, drawn)
+        evidence: Evidence = PrivateSizes(noisy, counts)
         if self.sizes is not None:
-            evidence = PublicSizes(noisy, np.array([*map(nearest_counts, drawn, self.sizes)]))
+            evidence = PublicSizes(noisy, np.array([*map(nearest_counts, counts, self.sizes)]))
         elif self.size is not None:
-            of_rest = 0 if self.rest is None else max(int(self.rest.drawn), 0)
-            start = nearest_counts(np.append(drawn, of_rest), self.size)[:-1]
-            evidence = PublicTotal(noisy, start.reshape(drawn.shape), self.size, self.rest)
-        shares = m_prior / m_prior.sum() + drawn.sum(axis=0)
+            outside = 0 if self.rest is None else max(int(self.rest.drawn), 0)
+            start = nearest_counts(np.append(counts, outside), self.size)[:-1]
+            evidence = PublicTotal(noisy, start.reshape(counts.shape), self.size, self.rest)
+        shares = m_prior / m_prior.sum() + counts.sum(axis=0)
         priors = Priors(kappa_prior, m_prior)
-        return draws_of(evidence, priors, shares / shares.sum(), effective, rng, drawn.size)
+        return draws_of(evidence, priors, shares / shares.sum(), effective, rng, counts.size)
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
     """Groups for `GroupedRelease.pooled`, which stand alone or are parts of one table."""
-    each = list(releases.values())
-    first, whole, rest = each[0], each[0].whole, None
+    groups = list(releases.values())
+    first, whole, outside = groups[0], groups[0].whole, None
     if whole is None:
-        drawn = np.array([release.noisy_counts for release in each])
-        noisy = DrawnCounts.of(drawn, noise_of("pooled", first).noise)
+        counts = np.array([group.noisy_counts for group in groups])
+        noisy = DrawnCounts.of(counts, noise_of("pooled", first).noise)
     else:
-        every = noise_of("pooled", whole)
-        noisy = every.chosen(np.arange(every.drawn.size - 1).reshape(len(each), -1))
-        rest = every.chosen(-1)
+        table = noise_of("pooled", whole)
+        noisy = table.chosen(np.arange(table.drawn.size - 1).reshape(len(groups), -1))
+        outside = table.chosen(-1)
     return PooledGroups(
         tuple(releases),
         first.categories,
         noisy,
         None if whole is None else whole.size,
-        None if first.group_size is None else tuple(one.group_size or 0 for one in each),
-        rest,
+        None if first.group_size is None else tuple(group.group_size or 0 for group in groups),
+        outside,
         first.unordered,
     )
 
@@ -103,7 +103,7 @@ def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGro
     names = as_names(by, "by")
     keys, categories, places = cells_by(release, names)
     noisy = noise_of("pooled", release).chosen(places)
-    others = [at for at, name in enumerate(release.axes) if name not in names]
+    others = [axis for axis, variable in enumerate(release.axes) if variable not in names]
     unordered = release.unordered_values(others[0]) if len(others) == 1 else ()
     return PooledGroups(keys, categories, noisy, release.size, unordered=unordered)
 
@@ -124,7 +124,7 @@ def cells_by(
             f"{argument}={told(by)}: this release is one group of a table of groups; take the"
             " release of all, with the posterior of each group."
         )
-    others = [name for name in release.axes if name not in by]
+    others = [variable for variable in release.axes if variable not in by]
     if not by or not others or len(by) + len(others) != len(release.axes):
         shown = ", ".join(map(repr, release.axes)) or "none, because it is not of a joint table"
         raise ValueError(
@@ -147,9 +147,9 @@ def cells_by(
 
 def _values(release: ReleasedData, names: Sequence[str]) -> tuple[tuple[Any, ...], Integers]:
     """The values of some variables, tuples where they are several, and which one every cell has."""
-    columns = [release.values_of_axes[name] for name in names]
+    columns = [release.values_of_axes[variable] for variable in names]
     rows = np.column_stack([numbered(values) for values in columns])
     _, first, places = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     cells = list(zip(*columns, strict=True))
-    known = [cells[at] if len(names) > 1 else cells[at][0] for at in first]
-    return tuple(known), places.reshape(-1)
+    distinct = [cells[i] if len(names) > 1 else cells[i][0] for i in first]
+    return tuple(distinct), places.reshape(-1)

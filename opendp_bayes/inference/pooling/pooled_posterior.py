@@ -28,28 +28,28 @@ class Concentrations(Listed):
     @classmethod
     def of(cls, a: Floats, counts: Integers, diagnostics: WeightDiagnostics) -> "Concentrations":
         """Add κ m and the true counts of a group, both of shape `(draws, k)`."""
-        made = cls(a + counts, counted=Listed(counts))
-        made.diagnostics = diagnostics
-        return made
+        concentrations = cls(a + counts, counted=Listed(counts))
+        concentrations.diagnostics = diagnostics
+        return concentrations
 
 
 def estimates_of_groups(a: Floats, counts: Integers, level: float) -> Floats:
     """Means, deviations, and ends of the intervals of probability `level`, of the probabilities of
     all groups, from κ m and counts of shapes `(draws, k)` and `(draws, G, k)`; shape `(4, G k)`.
     """
-    found, k = [], a.shape[1]
-    for some in np.array_split(np.arange(counts.shape[1]), counts.size // _BLOCK + 1):
-        own = np.moveaxis(a[:, None] + counts[:, some], (1, 2), (0, 1))
-        rest = np.moveaxis(all_but_one(np.moveaxis(own, 1, 0)), 0, 1)
-        own, rest = (of[:, : k if k > 2 else 1].reshape(-1, len(a)) for of in (own, rest))
-        each = mixtures_of_draws(own, rest, _COMPONENTS)
-        mean, deviation, (lower, upper) = each.mean(), each.std(), each.interval(level)
-        every = np.array([mean, deviation, lower, upper])
+    blocks, k = [], a.shape[1]
+    for groups in np.array_split(np.arange(counts.shape[1]), counts.size // _BLOCK + 1):
+        alpha = np.moveaxis(a[:, None] + counts[:, groups], (1, 2), (0, 1))
+        beta = np.moveaxis(all_but_one(np.moveaxis(alpha, 1, 0)), 0, 1)
+        alpha, beta = (x[:, : k if k > 2 else 1].reshape(-1, len(a)) for x in (alpha, beta))
+        laws = mixtures_of_draws(alpha, beta, _COMPONENTS)
+        mean, deviation, (lower, upper) = laws.mean(), laws.std(), laws.interval(level)
+        estimates = np.array([mean, deviation, lower, upper])
         if k == 2:
-            other = 1 - mean, deviation, 1 - upper, 1 - lower
-            every = np.stack([every, other], axis=2).reshape(4, -1)
-        found.append(every)
-    return np.concatenate(found, axis=1)
+            mirrored = 1 - mean, deviation, 1 - upper, 1 - lower
+            estimates = np.stack([estimates, mirrored], axis=2).reshape(4, -1)
+        blocks.append(estimates)
+    return np.concatenate(blocks, axis=1)
 
 
 class PooledPosterior(NoiseAwarePosterior):
