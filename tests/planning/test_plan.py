@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from opendp_bayes import (
     GaussianParameters,
@@ -118,12 +119,21 @@ SIMULATED: list[dict[str, Any]] = [
 
 
 def figures(mechanism, counts, prior, draws):
-    """Two figures of an expected error, from draws, or posteriors for the interval."""
-    released = mechanism.sample(counts, prior, draws) + np.array(prior)
-    true = np.array(counts) + prior
+    """The two figures of an expected error, from draws; the width is the least of three for each
+    category: of the posteriors, of normal laws and of the prior.
+    """
+    prior, true, records = np.array(prior), np.array(counts) + prior, sum(counts)
+    released = mechanism.sample(counts, prior, draws) + prior
     gammas = np.random.default_rng(0).gamma(np.repeat(released, 10, axis=0))
     lower, upper = np.quantile(gammas / gammas.sum(axis=1, keepdims=True), [0.025, 0.975], axis=0)
-    return [float(np.mean(hellinger_distance(released, true))), float(np.mean(upper - lower))]
+    shares = released / released.sum(axis=1, keepdims=True)
+    beforehand = stats.beta(prior, prior.sum() - prior)
+    noise = shares.var(axis=0) * (1 + prior.sum() / records) ** 2
+    of_release = shares.mean(axis=0) * (1 - shares.mean(axis=0)) / records + noise
+    normal = 2 * stats.norm.ppf(0.975) / np.sqrt(1 / beforehand.var() + 1 / of_release)
+    of_prior = beforehand.ppf(0.975) - beforehand.ppf(0.025)
+    widths = np.minimum.reduce([upper - lower, normal, of_prior])
+    return [float(np.mean(hellinger_distance(released, true))), float(widths.mean())]
 
 
 @pytest.mark.slow
