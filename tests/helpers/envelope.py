@@ -163,12 +163,22 @@ def watched(setting, number=4):
 
 
 def errors(found, right, rows=None):
-    """The largest deviations from a reference over some categories; means in deviations of it."""
+    """The largest deviations of noised counts, and that of the evidence."""
+    off = abs(log_evidence(found) - right.log_evidence)
+    # Of outliers that cost billions there are fewer digits.
+    evidence = {"evidence": max(off - 1e-12 * abs(right.log_evidence), 0.0)}
+    return deviations(found, right, rows, np.append(PLACES, 1 - PLACES[:-1])) | evidence
+
+
+def deviations(found, right, rows=None, places=()):
+    """The largest deviations from a reference over some categories, means in deviations of it, and
+    cumulative probabilities at quantiles and at places.
+    """
     rows = np.array(watched(right.setting) if rows is None else rows)
     theta, counts = found.probabilities.chosen(rows), found.counts.chosen(rows)
     known = theta.mean(), np.sqrt(theta.variance()), counts.mean(), counts.std()
     rest = theta.two_sided_quantile(LEVELS[:, None])
-    fixed = np.append(PLACES, 1 - PLACES[:-1])[:, None]
+    fixed = np.array(places).reshape(-1, 1)
     worst = {}
     for at, (i, *own) in enumerate(zip(rows.tolist(), *known, strict=True)):
         worst = _larger(worst, _moments("", own[:2], right.theta(i), 0.0))
@@ -177,7 +187,7 @@ def errors(found, right, rows=None):
             inside = (rest[0][:, at] > 1e-290) & (rest[1][:, at] > 1e-290)
             off = right.theta_cdf(i, rest[0][inside, at], rest[1][inside, at]) - LEVELS[inside]
             also = right.theta_cdf(i, fixed[:, 0], 1 - fixed[:, 0]) - theta.cdf(fixed)[:, at]
-            worst = _larger(worst, {"cdf": np.max(np.abs(np.append(off, also)))})
+            worst = _larger(worst, {"cdf": np.max(np.abs(np.append(off, also)), initial=0.0)})
         with suppress(NotServedError):
             law = counts.chosen(np.array([at]))
             worst = _larger(worst, {"count cdf": _off_steps(law, *right.steps(i))})
@@ -186,9 +196,7 @@ def errors(found, right, rows=None):
         worst |= _moments("total ", total, right.total(), SMALLEST_DEVIATION)
         with suppress(NotServedError):
             worst["total cdf"] = _off_steps(found.records, *right.total_steps())
-    off = abs(log_evidence(found) - right.log_evidence)
-    # Of outliers that cost billions there are fewer digits.
-    return worst | {"evidence": max(off - 1e-12 * abs(right.log_evidence), 0.0)}
+    return worst
 
 
 def _moments(name, found, right, smallest):

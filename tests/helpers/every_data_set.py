@@ -7,7 +7,6 @@ from flint import arb, ctx
 from scipy import special
 
 from tests.helpers import oracles
-from tests.helpers.reference import Exact
 
 #: Rows of a table of all pairs of data sets that are worked on at a time.
 _ROWS = 400
@@ -110,20 +109,3 @@ class EveryDataSet:
         else:
             widths = np.ones(len(self.sets))
         return self.log_likelihood_of_weights(row, mechanism.scale * widths)
-
-
-class OfEveryDataSet(Exact):
-    """The posterior of a release with a public number of records."""
-
-    def __init__(self, mechanism, released, prior):
-        every = EveryDataSet(prior, int(np.sum(released)))
-        self.prior = every.prior
-        log_weights = every.log_likelihood(mechanism, np.asarray(released))
-        for alpha, own in zip(every.prior, every.sets.T, strict=True):
-            # Γ(x + alpha) / (Γ(alpha) x!) is a product of steps.
-            step = np.arange(every.size)
-            log_rising = np.append(0.0, np.cumsum(np.log((alpha + step) / (1 + step))))
-            log_weights = log_weights + log_rising[own]
-        weights = special.softmax(log_weights)
-        sizes = np.full(len(every.sets), float(every.size))
-        self.pairs = [(own.astype(float), sizes, weights) for own in every.sets.T]

@@ -1,11 +1,11 @@
-"""Weights and flips of two large counts: `every_data_set` on `panels`, without our code."""
+"""Weights and flips of two large counts by sums over panels; shares no code with the package."""
 
 from functools import lru_cache, partial
 
 import numpy as np
 from scipy import special
 
-from tests.helpers.panels import panels
+from tests.helpers.noised_counts import NotServedError, Pairs, Setting, log_rising
 
 #: Shifts after which Stirling's series of `ln Γ` has 15 digits.
 _SHIFTS = 10
@@ -13,9 +13,35 @@ _SHIFTS = 10
 _DEPTH = 80.0
 #: What a peak is higher by than its neighbours, how many are taken at once and how often.
 _PROMINENT, _MOST, _ROUNDS = 1e-2, 4, 4
-LEVELS = np.array([0.001, 0.025, 0.1, 0.3, 0.5, 0.7, 0.9, 0.975, 0.999])
-#: Deviations of a count below this, in records, are not distinguished.
-SMALLEST_DEVIATION = 0.01
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(14)
+SINGLE, RATIO = 40, 1.6
+
+
+def panels(lowest, highest, places):
+    """Points and log-widths of a sum over lowest..highest."""
+    lowest, highest = int(lowest), int(highest)
+    edges = {lowest, highest + 1}
+    singles = []
+    for place in {int(np.clip(p, lowest, highest)) for p in [*places, lowest, highest]}:
+        singles.append(np.arange(max(lowest, place - SINGLE), min(highest, place + SINGLE) + 1))
+        steps = SINGLE * RATIO ** np.arange(np.log(max(highest - lowest, 2)) / np.log(RATIO))
+        for sign in (1, -1):
+            at = np.floor(place + sign * steps)
+            edges |= set(at[(at > lowest) & (at <= highest)].astype(np.int64).tolist())
+        edges |= {max(lowest, place - SINGLE), min(highest, place + SINGLE) + 1}
+    singles = np.unique(np.concatenate(singles))
+    edges = np.array(sorted(edges), dtype=np.int64)
+    first, last = edges[:-1], edges[1:] - 1
+    single = np.isin(first, singles)
+    short = ~single & (last - first < SINGLE)
+    extra = [np.arange(a, b + 1) for a, b in zip(first[short], last[short], strict=True)]
+    points = [singles, *extra]
+    wide = ~single & ~short
+    half = (last - first + 1)[wide] / 2
+    middle = (first + last)[wide] / 2
+    points.append((middle[:, None] + half[:, None] * NODES).ravel())
+    widths = [np.zeros(sum(map(len, points[:-1]))), np.log(half[:, None] * WEIGHTS).ravel()]
+    return np.concatenate(points).astype(float), np.concatenate(widths)
 
 
 def divergence(a, b):
@@ -44,7 +70,7 @@ def _tail(z):
     )
 
 
-class Pairs:
+class Distances:
     """Hellinger distances between posteriors of two counts of one sum; counts of the first."""
 
     def __init__(self, prior, size):
@@ -100,67 +126,39 @@ def _log_of_flip(own, distances, log_widths, released, scale):
     return -own / scale + special.logsumexp(survive, b=weights)
 
 
-class MarginalOfPanels:
-    """The marginal of the first category, of a count in panels with logarithms of their masses."""
+class OnPanels(Pairs):
+    """The first of some counts, by weights of points that stand for a count or for a panel."""
 
     def __init__(self, prior, size, points, logs):
-        self.prior, self.size = np.asarray(prior, dtype=float), size
-        self.others = float(self.prior[1:].sum())
+        self.setting = Setting((), prior, size)
         order = np.argsort(points)
         weights = np.exp(np.asarray(logs - logs.max(), dtype=float))[order]
-        self.x, self.w = points[order], weights / weights.sum()
+        self._first = points[order], np.full(points.size, float(size)), weights / weights.sum()
 
-    def mean_std(self):
-        """Of the probability and of the count, of the first."""
-        a, b = self.prior[0] + self.x, self.others + (self.size - self.x)
-        total = self.prior[0] + self.others + self.size
-        mean, rest = self.w @ (a / total), self.w @ (b / total)
-        off = a / total - mean if mean < 0.5 else rest - b / total
-        std = np.sqrt(self.w @ (a * b / total**2 / (total + 1) + off**2))
-        near_zero = mean < 0.5
-        count = self.x if near_zero else self.size - self.x
-        count_mean = self.w @ count
-        count_std = np.sqrt(self.w @ (count - count_mean) ** 2)
-        return mean, std, count_mean if near_zero else self.size - count_mean, count_std
+    def pairs(self, i):
+        assert i == 0
+        return self._first
 
-    def cdf(self, values, complements):
-        """P(θ_0 <= value)."""
-        a, b = self.prior[0] + self.x, self.others + (self.size - self.x)
-        return np.array(
-            [
-                self.w @ (special.betainc(a, b, v) if v <= 0.5 else 1 - special.betainc(b, a, c))
-                for v, c in zip(values, complements, strict=True)
-            ]
-        )
+    def theta_cdf(self, i, values, complements):
+        """Of every count, or of panels that are shorter than the Betas are wide."""
+        (x, n, w), prior = self.pairs(i), self.setting.prior
+        a, b = prior[i] + x, prior[1:].sum() + (n - x)
+        gaps = np.diff(x, append=x[-1] + 1)
+        if not np.all((gaps == 1) | (gaps < np.sqrt(a * b / (a + b))) | (w < 1e-3)):
+            raise NotServedError("panels")
+        return super().theta_cdf(i, values, complements)
 
-    def deviations(self, found):
-        """Those of the first category of a posterior: of mean, std and cumulative probabilities."""
-        theta, counts = found.probabilities, found.counts
-        mean, std, count_mean, count_std = self.mean_std()
-        unit = max(count_std, SMALLEST_DEVIATION)
-        values, complements = (end[:, 0] for end in theta.two_sided_quantile(LEVELS[:, None]))
-        inside = (values > 1e-300) & (complements > 1e-300)
-        cdf = self.cdf(values[inside], complements[inside])
-        a, b = self.prior[0] + self.x, self.others + (self.size - self.x)
-        gaps = np.diff(self.x, append=self.x[-1] + 1)
-        # Of every count, or of panels that are shorter than the Betas are wide.
-        is_fine = np.all((gaps == 1) | (gaps < np.sqrt(a * b / (a + b))) | (self.w < 1e-3))
-        return {
-            "mean": abs(theta.mean()[0] - mean) / std,
-            "std": abs(np.sqrt(theta.variance()[0]) / std - 1),
-            "cdf": np.abs(cdf - LEVELS[inside]).max(initial=0.0) if is_fine else 0.0,
-            "count mean": abs(counts.mean()[0] - count_mean) / unit,
-            "count std": abs(counts.std()[0] - count_std) / unit,
-        }
+    def steps(self, i):
+        raise NotServedError("panels")
 
 
-class OfPairs(MarginalOfPanels):
+class OfPairs(OnPanels):
     """The posterior of a release with a public number of records."""
 
     def __init__(self, mechanism, released, prior, size):
         self.prior, self.size = np.asarray(prior, dtype=float), size
         likelihood = lru_cache(None)(
-            partial(Pairs(prior, size).log_likelihood, mechanism, released)
+            partial(Distances(prior, size).log_likelihood, mechanism, released)
         )
 
         def log_weights(points):
@@ -191,17 +189,3 @@ class OfPairs(MarginalOfPanels):
     def _log_prior(self, x):
         """`ln Γ(x + alpha) - ln x!` of both."""
         return log_rising(x, self.prior[0]) + log_rising(self.size - x, self.prior[1])
-
-
-def log_rising(x, alpha):
-    """`ln Γ(x + alpha) - ln Γ(x + 1)` in long doubles, which leave ten digits after the point."""
-    x, alpha = np.asarray(x, dtype=np.longdouble), np.longdouble(alpha)
-
-    def log_gamma(z):
-        shifted = np.zeros(z.shape, dtype=np.longdouble)
-        for i in range(_SHIFTS):
-            shifted = shifted - np.log(z + i)
-        z = z + _SHIFTS
-        return shifted + (z - 0.5) * np.log(z) - z + _tail(z)
-
-    return np.asarray(log_gamma(x + alpha) - log_gamma(x + 1), dtype=float)

@@ -25,8 +25,9 @@ from opendp_bayes.mechanisms.protocol import law_of
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws
 from tests.helpers import brute_force, oracles
+from tests.helpers.envelope import deviations
 from tests.helpers.sweeps import some_of
-from tests.helpers.weighed_pairs import MarginalOfPanels
+from tests.helpers.weighed_pairs import OnPanels
 
 VALUES = np.linspace(0.01, 0.99, 41)
 PRIORS = {2: [(1.0, 1.0), (0.3, 3.0)], 3: [(1.0, 1.0, 1.0), (1.0, 0.5, 20.0)]}
@@ -256,7 +257,7 @@ def every_count(likelihood, prior, size):
     first = np.arange(size + 1.0)
     logs = likelihood.log_likelihood(np.column_stack([first, size - first]).astype(np.int64))
     logs = logs + log_rising(first, prior[0]) + log_rising(size - first, prior[1])
-    return MarginalOfPanels(prior, size, first, logs)
+    return OnPanels(prior, size, first, logs)
 
 
 def two_categories(rng):
@@ -283,7 +284,7 @@ def two_categories(rng):
 def deviation_of(mechanism, prior, first, size):
     likelihood = likelihood_of(Setting.of(mechanism, size, prior), [first, size - first])
     found = TwoCategories(likelihood.log_likelihood, [first], prior, size)
-    return max(every_count(likelihood, prior, size).deviations(found).values())
+    return max(deviations(found, every_count(likelihood, prior, size), [0]).values())
 
 
 @pytest.mark.parametrize("seed", some_of(range(25), 4))
@@ -327,8 +328,8 @@ def test_another_release_is_noticed():
     other = likelihood_of(Setting.of(HellingerExponential(0.05), 1000, np.ones(2)), [310, 690])
     found = TwoCategories(likelihood.log_likelihood, [300], np.ones(2), 1000)
     right, wrong = (every_count(one, np.ones(2), 1000) for one in (likelihood, other))
-    assert max(right.deviations(found).values()) < CELLS
-    assert max(wrong.deviations(found).values()) > 10 * CELLS
+    assert max(deviations(found, right, [0]).values()) < CELLS
+    assert max(deviations(found, wrong, [0]).values()) > 10 * CELLS
 
 
 @pytest.mark.parametrize(

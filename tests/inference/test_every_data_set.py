@@ -7,8 +7,10 @@ import pytest
 
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from tests.helpers import oracles
-from tests.helpers.every_data_set import EveryDataSet, OfEveryDataSet
-from tests.helpers.settings import deviations
+from tests.helpers.brute_force import EveryCount
+from tests.helpers.envelope import deviations
+from tests.helpers.every_data_set import EveryDataSet
+from tests.helpers.noised_counts import Setting
 
 #: The stated error: of means and standard deviations in the latter, and of probabilities.
 ERROR = 1e-3
@@ -46,10 +48,13 @@ def setting(rng, largest=LARGEST):
 
 
 def deviation(release, mechanism, released, prior, used=None):
-    found = release(used or mechanism, released.tolist(), int(released.sum()), prior.tolist())
-    return max(
-        deviations(found.posterior._engine, OfEveryDataSet(mechanism, released, prior)).values()
+    size = int(released.sum())
+    found = release(used or mechanism, released.tolist(), size, prior.tolist())
+    every = EveryDataSet(prior, size)
+    right = EveryCount(
+        Setting((), prior, size), None, lambda _: every.log_likelihood(mechanism, released)
     )
+    return max(deviations(found.posterior._engine, right, range(prior.size)).values())
 
 
 @pytest.mark.parametrize("seed", range(20))

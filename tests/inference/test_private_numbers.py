@@ -11,9 +11,11 @@ from opendp_bayes.inference.likelihood.drawn_counts import (
     DrawnCounts,
     check_envelope,
 )
+from tests.helpers.dense_counts import Dense
+from tests.helpers.envelope import errors, posterior
 from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
-from tests.helpers.settings import deviations, exact, posterior, private_setting
+from tests.helpers.noised_counts import Look, Setting
 
 #: Of cumulative probabilities; 1e-2 is stated.
 ERROR = 8e-3
@@ -102,13 +104,20 @@ def test_a_number_of_records_between_two_ends_that_are_near(drawn):
     assert np.abs(found.probabilities[0].cdf(ends[:, None])[:, 0] - right).max() <= ERROR
 
 
+TENS = [
+    (2.0582, [7, 38, 66, 26], [0.3] * 4, None),
+    (3.4021, [100, -4, -252], [0.6166, 0.785, 0.3], None),
+    (3.046, [36, 36, -98, 66], [1.0] * 4, stats.nbinom(3, 0.19158)),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [108, 179, 234])
-def test_tens_of_records_by_ball_arithmetic(seed):
+@pytest.mark.parametrize(("scale", "drawn", "prior", "records_prior"), TENS)
+def test_tens_of_records_by_arrays_of_every_count(scale, drawn, prior, records_prior):
     """Where half a record is much of what is not known of their number."""
-    made = private_setting(np.random.default_rng([77, seed]), most=100)
-    found = deviations(posterior(made), exact(made))
-    assert max(found.values()) <= ERROR / 2, (found, made)
+    setting = Setting((Look("laplace", scale, drawn),), prior, None, records_prior)
+    found = errors(posterior(setting), Dense(setting, 340), range(setting.k))
+    assert max(found.values()) <= ERROR / 2, found
 
 
 #: Off by 0.0019, 0.0014 and 0.0012, in silence.

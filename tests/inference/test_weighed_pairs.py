@@ -9,10 +9,10 @@ from scipy import special
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
+from tests.helpers.envelope import deviations
 from tests.helpers.every_data_set import EveryDataSet, gaps
-from tests.helpers.panels import panels
 from tests.helpers.sweeps import some_of
-from tests.helpers.weighed_pairs import OfPairs, Pairs, divergence
+from tests.helpers.weighed_pairs import Distances, OfPairs, divergence, panels
 
 #: The stated error: of means and standard deviations in the latter, and of probabilities.
 ERROR = 1e-3
@@ -56,7 +56,7 @@ def deviation(release, mechanism, prior, first, size, used=None):
     """The largest, of the probability and of the count of the first."""
     made = release(used or mechanism, (first, size - first), size, prior.tolist())
     right = OfPairs(mechanism, first, prior, size)
-    return max(right.deviations(made.posterior._engine).values())
+    return max(deviations(made.posterior._engine, right, [0]).values())
 
 
 def test_distances_are_those_in_200_bits():
@@ -69,7 +69,7 @@ def test_distances_are_those_in_200_bits():
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_the_panels_are_every_data_set(mechanism):
     prior, size, released = (0.01, 3.0), 90, 61
-    every, pairs = EveryDataSet(prior, size), Pairs(prior, size)
+    every, pairs = EveryDataSet(prior, size), Distances(prior, size)
     right = every.log_likelihood(mechanism, np.array([released, size - released]))
     found = [pairs.log_likelihood(mechanism, released, float(x)) for x in every.sets[::9, 0]]
     assert found == pytest.approx(right[::9], abs=1e-9)
