@@ -249,7 +249,9 @@ def posteriors() -> dict[str, Any]:
         counts = tuple(5 + 3 * ((7 * at) % 24) for at in range(24))
         whole = release(counts, CELLS, noisy, axes=("x", "y", "z"), columns=("x", "y", "z"))
         found["three axes"] = whole.posterior
-        found["knorm"] = release((6, 3, 9), ("a", "b", "c"), ob.KNormParameters(1.0), 18).posterior
+        labels, prior = ("a", "b", "c"), (0.3, 4.0, 9.0)
+        knorm = release((6, 3, 9), labels, ob.KNormParameters(1.0), 18)
+        found["knorm"] = replace(knorm, prior=prior).posterior
     return found
 
 

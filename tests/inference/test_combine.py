@@ -231,44 +231,6 @@ def test_smooth_noise_has_its_mode_between_the_looks():
     assert np.allclose(two.probabilities.variance(), one.probabilities.variance(), rtol=1e-6)
 
 
-def simulated_ranks(records, rng, repeats, assumed=None, scale=3.0):
-    """Cumulative probabilities of the truth, for data from the model."""
-    mechanism, found = K(scale), []
-    for _ in range(repeats):
-        theta = rng.dirichlet(np.ones(3))
-        counts = rng.multinomial(40, theta)
-        releases = []
-        for _ in range(2):
-            if records == "different":
-                counts = rng.multinomial(40, theta)
-            drawn = tuple(mechanism.draw(counts, np.ones(3))[0].tolist())
-            releases.append(_release(drawn, mechanism))
-        posterior = combine(releases, records=assumed or records, draws_may_agree=True)
-        found.append(posterior.cdf(theta).diagonal())
-    return np.array(found)
-
-
-def _release(drawn, mechanism):
-    from opendp_bayes import Release
-
-    return Release(drawn, ("a", "b", "c"), (1.0,) * 3, mechanism, guarantee(40))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("records", ["same", "different"])
-def test_intervals_hold_as_often_as_they_say(records):
-    ranks = simulated_ranks(records, np.random.default_rng(3), 2000)
-    for column in ranks.T:
-        assert stats.kstest(column, "uniform").pvalue > oracles.FALSE_ALARM
-
-
-def test_notices_that_looks_were_taken_for_different_records():
-    """Negative control: what was assumed counts twice."""
-    ranks = simulated_ranks("same", np.random.default_rng(3), 400, "different", scale=0.5)
-    spread = np.abs(ranks - 0.5).mean()
-    assert spread > 0.25 + 5 * np.sqrt(1 / 48 / ranks[:, 0].size)
-
-
 def test_refuses_releases_that_do_not_fit(made):
     first, second = made(SAME["two categories"])
     cases = {

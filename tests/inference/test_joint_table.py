@@ -2,7 +2,6 @@
 draws of the whole table.
 """
 
-import warnings
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -82,89 +81,6 @@ def test_conditionals_are_those_of_every_data_set(release):
         # Negative control: the other region is told from this one.
         wrong = exact_cdf(release, places(region=other), places(region=other, vote="yes"))
         assert np.abs(found.cdf(VALUES)[:, 0] - wrong).max() > 10 * ERROR
-
-
-def test_they_agree_with_draws_of_the_whole_table(release):
-    """Means of 40 000 draws are within five standard errors, and further with probability 6e-7."""
-    posterior = release.posterior
-    theta = posterior.sample(40_000, random_state=1).reshape(-1, 2, 3)
-    pairs = {
-        "marginal": (posterior.marginal("vote"), theta.sum(axis=1)),
-        "conditional": (
-            posterior.conditional("vote", region="s"),
-            theta[:, 1] / theta[:, 1].sum(axis=1, keepdims=True),
-        ),
-        "the other way": (
-            posterior.conditional("region", vote="no"),
-            theta[:, :, 1] / theta[:, :, 1].sum(axis=1, keepdims=True),
-        ),
-    }
-    for found, draws in pairs.values():
-        standard_error = draws.std(axis=0) / 200
-        assert np.all(np.abs(draws.mean(axis=0) - found.mean()) < 5 * standard_error + 1e-4)
-        assert found.std() == pytest.approx(draws.std(axis=0), rel=0.03)
-    off = pairs["marginal"][1].mean(axis=0) - pairs["marginal"][0].mean()[::-1]
-    assert np.abs(off).max() > 0.01, "a wrong order of the categories is noticed"
-
-
-@pytest.mark.slow
-def test_intervals_of_the_true_counts_of_a_table_cover_them():
-    """Over tables drawn from the prior, 90 % intervals of the true counts of cells and of a
-    marginal cover them at least as often, less 5 standard errors of independent trials. Negative
-    control: those for a tenth of the noise do not.
-    """
-    trials = 400
-    rng, prior, n = np.random.default_rng(3), np.array(PRIOR), 60
-    mechanism = ob.KNormParameters(4.0)
-    covered = np.zeros(2)
-    sure = 0
-    for _ in range(trials):
-        counts = rng.multinomial(n, rng.dirichlet(prior))
-        drawn = tuple(mechanism.draw(counts, prior)[0].tolist())
-        made = ob.Release(drawn, CELLS, PRIOR, mechanism, guarantee(n), AXES)
-        votes = counts.reshape(2, 3).sum(axis=0)
-        pairs = ((made.posterior, counts), (made.posterior.marginal("vote"), votes))
-        for at, (found, true) in enumerate(pairs):
-            lower, upper = found.counts.interval(0.9)
-            covered[at] += np.mean((lower <= true) & (true <= upper))
-        overconfident = ob.Release(
-            drawn, CELLS, PRIOR, ob.KNormParameters(0.4), guarantee(n), AXES
-        ).posterior
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that prior and draws disagree, by noise so small
-            lower, upper = overconfident.counts.interval(0.9)
-        sure += np.mean((lower <= counts) & (counts <= upper))
-    allowed = 5 * np.sqrt(0.09 / trials)
-    assert np.all(covered / trials > 0.9 - allowed)
-    assert sure / trials < 0.9 - allowed
-
-
-def test_a_table_of_three_variables():
-    """Exact identities: the order of summing and of conditioning does not matter."""
-    cells = tuple(product("ab", "cd", "ef"))
-    drawn = (30, 12, 8, 25, 17, 9, 40, 3)
-    made = ob.Release(
-        drawn, cells, (1.0,) * 8, ob.KNormParameters(2.0), guarantee(144), ("x", "y", "z")
-    )
-    posterior = made.posterior
-    pairs = posterior.marginal("z", "x")
-    assert (pairs.axes, pairs.categories) == (("z", "x"), tuple(product("ef", "ab")))
-    for one, other in (
-        (pairs.marginal("x"), posterior.marginal("x")),
-        (pairs.conditional("z", x="b"), posterior.conditional("z", x="b")),
-        (
-            posterior.conditional("y", "z", x="a").conditional("z", y="d"),
-            posterior.conditional("z", x="a", y="d"),
-        ),
-        (posterior.conditional(x="a"), posterior.conditional("y", "z", x="a")),
-    ):
-        assert one.categories == other.categories
-        assert one.axes == other.axes
-        assert one.mean() == pytest.approx(other.mean(), abs=1e-5)
-        assert one.std() == pytest.approx(other.std(), rel=1e-3)
-    assert posterior.conditional("z", x="a", y="d").mean() == pytest.approx(
-        [8.9 / 34.8, 25.9 / 34.8], abs=0.03
-    )
 
 
 VALUES_OF = {"x": ("a", "b"), "y": ("c", "d", "e"), "z": (1, 2)}

@@ -159,33 +159,6 @@ def test_two_categories_of_an_exponential_mechanism(release):
     assert posterior.records.sample(3).tolist() == [9] * 3
 
 
-def test_many_records_of_two_categories_in_cells(release):
-    size = 100_000
-    posterior = release(HellingerExponential(0.05), (300, size - 300), size).posterior
-    drawn = posterior.counts.sample(20_000, random_state=0)
-    error = STANDARD_ERRORS * drawn.std() / np.sqrt(20_000)
-    assert posterior.counts.mean() == pytest.approx(drawn.mean(axis=0), abs=error)
-    assert posterior.counts.mean().sum() == pytest.approx(size)
-    for i in range(2):
-        for value in np.quantile(drawn[:, i], [0.1, 0.5, 0.9]):
-            share = (drawn[:, i] <= value).mean()
-            assert posterior.counts.cdf(value)[i] == pytest.approx(share, abs=0.02)
-
-
-def test_one_category_by_its_label(made):
-    posterior = made.posterior
-    one = posterior["c"]
-    assert (one.mean(), one.std()) == (posterior.mean()[2], posterior.std()[2])
-    assert one.interval(0.9) == tuple(end[2] for end in posterior.interval(0.9))
-    shortest = [end[2] for end in posterior.interval(0.9, "hdi")]
-    assert one.interval(0.9, "hdi") == pytest.approx(shortest)
-    assert one.cdf(VALUES) == pytest.approx(posterior.cdf(VALUES)[:, 2])
-    assert one.pdf(VALUES) == pytest.approx(posterior.pdf(VALUES)[:, 2])
-    drawn = one.sample(20_000, random_state=1)
-    assert drawn.shape == (20_000,)
-    assert (drawn < 0.1).mean() == pytest.approx(one.cdf(0.1), abs=5 * 0.5 / np.sqrt(20_000))
-
-
 def test_what_they_say_of_themselves(release):
     posterior = release(LaplaceParameters(2.0), (30, 60), 90).posterior
     assert repr(posterior["a"]).startswith("CategoryPosterior('a': 0.3")

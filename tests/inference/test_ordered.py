@@ -9,18 +9,11 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes import (
-    GaussianParameters,
-    LaplaceParameters,
-    Release,
-    combine,
-    noise_aware_posterior,
-)
+from opendp_bayes import GaussianParameters, LaplaceParameters, Release
 from opendp_bayes.inference.answers.ordered import quantiles_of
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.mechanisms import HellingerExponential
-from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws, TablePosterior
 from tests.helpers import brute_force
@@ -197,38 +190,10 @@ def test_of_one_variable_of_a_joint_table():
         table.quantile(0.5)
 
 
-def test_of_two_categories(release):
-    posterior = release(LaplaceParameters(1.0), (3, 8), 11).posterior
-    found = posterior.quantile(0.25).probabilities
-    assert found[0] == pytest.approx(1 - posterior["a"].cdf(0.25), abs=1e-9)
-
-
 def drawn_quantiles(posterior, level, draws=20_000):
     upto = np.cumsum(posterior.sample(draws, 11), axis=1)
     place = np.minimum((upto < level).sum(axis=1), len(posterior.categories) - 1)
     return np.bincount(place, minlength=len(posterior.categories)) / draws
-
-
-@pytest.mark.slow
-def test_of_a_learned_prior_and_of_different_records(release):
-    """Where the posterior is of draws itself, as its own draws say: 1600 of them, whose proportions
-    have a deviation of at most .0125, and 40 000.
-    """
-    noise, rng = LaplaceParameters(1.0, total="private"), np.random.default_rng(2)
-    drawn = tuple(rng.poisson(30 * np.exp(-np.arange(12) / 4)).tolist())
-    one = Release(drawn, tuple(range(12)), (1.0,) * 12, noise, guarantee(None))
-    learned = noise_aware_posterior(one, prior="learned")
-    different = combine(
-        [
-            release(LaplaceParameters(1.0), drawn, 20, PRIOR)
-            for drawn in ((3, 5, 6, 6), (2, 9, 5, 4))
-        ],
-        records="different",
-    )
-    for posterior, most in ((learned, 0.05), (different, 0.03)):
-        for level in (0.2, 0.5):
-            found = posterior.quantile(level).probabilities
-            assert found == pytest.approx(drawn_quantiles(posterior, level), abs=most)
 
 
 def test_of_a_table_of_a_survey():
@@ -248,35 +213,6 @@ def test_of_a_table_of_a_survey():
     joint = TablePosterior(None, one, tuple("abcd"), ("x", "y"), (), {}, True)
     with pytest.raises(ValueError, match=r"axes=\['x', 'y'\]"):
         joint.quantile(0.5)
-
-
-@pytest.mark.slow
-def test_calibration_by_simulation():
-    """Of data from the model the rank of the true category among the posterior is uniform."""
-    rng = np.random.default_rng(8)
-    prior, noise = np.array([0.5, 1.0, 2.0, 0.3, 1.0, 0.7]), DiscreteLaplace(3.0)
-    levels = np.arange(1, 10) / 10
-    ranks, inside = [], []
-    for _ in range(200):
-        theta = rng.dirichlet(prior)
-        counts = rng.multinomial(60, theta)
-        drawn = counts + noise.simulate((6,), rng)
-        mechanism = LaplaceParameters(3.0, total="private")
-        one = Release(
-            tuple(drawn.tolist()), tuple("abcdef"), tuple(prior), mechanism, guarantee(60)
-        )
-        found = one.posterior.quantiles(levels.tolist())
-        true = np.minimum((np.cumsum(theta) < levels[:, None]).sum(axis=1), 5)
-        for place, each in zip(true.tolist(), found.values(), strict=True):
-            p = each.probabilities
-            ranks.append(p[:place].sum() + rng.random() * p[place])
-            first, last = ("abcdef".index(label) for label in each.interval(0.8))
-            inside.append(first <= place <= last)
-    # The deciles of one data set hang together, so each is tested apart: nine tests, false alarms
-    # of all together with probability 1e-5.
-    for at in range(9):
-        assert stats.kstest(ranks[at::9], "uniform").pvalue > 1e-6
-    assert np.mean(inside) > 0.8
 
 
 def test_several_levels_and_how_they_are_shown(made):

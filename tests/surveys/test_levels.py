@@ -20,11 +20,10 @@ from opendp_bayes.surveys.levels.concentrations import (
     _some_families,
     with_learned_concentrations,
 )
-from opendp_bayes.surveys.levels.levels_posterior import LevelCounts, LevelsPosterior
+from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.surveys.levels.tree import Look, Tree, Weights
 from opendp_bayes.surveys.levels.tree_counts import TreeCounts, log_sums
 from opendp_bayes.surveys.levels.windows import fitted, starting_windows
-from tests.helpers import oracles
 from tests.helpers.evidence import log_evidence
 from tests.helpers.given_noise import given_noise
 from tests.helpers.nested_counts import largest_error, random_case, regular
@@ -205,75 +204,6 @@ def test_large_levels_tell_concentrations_from_whole_families() -> None:
     assert np.array_equal(parents[4000:4450], 4450 + np.arange(450) // 15)
 
 
-def places_of_the_truth(trees: int, size: int | None, assumed: float = 0.7) -> Any:
-    """Where the truth lies in the posteriors of trees of 2 × 3 × 4 leaves whose probabilities and
-    number of records, up to 60, are from the prior: of the count and of the probability of one
-    category of each level, and of the number of records; shape `(trees, 7)`.
-    """
-    branches, own, laws = [2, 3, 4], [3.0, 2.0, 0.7], [DiscreteLaplace, DiscreteGaussian] * 2
-    found = []
-    for seed in range(trees):
-        rng = np.random.default_rng(seed)
-        shares, sizes = [np.ones(1)], [1]
-        for branch, a in zip(branches, own, strict=True):
-            parts = rng.dirichlet(np.full(branch, a), sizes[-1])
-            shares.append((shares[-1][:, None] * parts).ravel())
-            sizes.append(shares[-1].size)
-        records = int(rng.integers(61)) if size is None else size
-        counts = [rng.multinomial(records, shares[-1])]
-        for branch in branches[::-1]:
-            counts.append(counts[-1].reshape(-1, branch).sum(axis=1))
-        start = np.cumsum([0, *sizes[::-1]])
-        above = [
-            start[at + 1] + np.arange(values.size) // branches[::-1][at]
-            for at, values in enumerate(counts[:-1])
-        ]
-        parent = np.concatenate([*above, [-1]])
-        looks = []
-        for at, (values, law) in enumerate(zip(counts, laws, strict=True)):
-            noise = law(2.0 + at)
-            drawn = values + noise.simulate(values.shape, rng)
-            looked = DrawnCounts.of(drawn, noise)
-            looks.append(Look(start[at] + np.arange(values.size), looked))
-        prior = np.repeat([assumed, *own[-2::-1], 0.0], sizes[::-1])
-        weights = Weights(Tree.of(parent), parent, prior, looks[: 4 if size is None else 3], size)
-        whole = TreeCounts(weights, 60 if size is None else size)
-        levels = [np.arange(a, b) for a, b in itertools.pairwise(start)][::-1]
-        row = []
-        for depth in (1, 2, 3):
-            one = int(rng.integers(sizes[depth]))
-            known = LevelCounts(whole, parent, levels[: depth + 1], np.arange(sizes[depth]))
-            row.append(place(known.counts, counts[-1 - depth][one], one, rng))
-            row.append(float(known.probabilities[one].cdf(shares[depth][one])[0]))
-        row.append(place(known.records, records, 0, rng))
-        found.append(row)
-    return np.array(found)
-
-
-def place(laws: Any, true: int, one: int, rng: np.random.Generator) -> float:
-    """The probability of less than the truth, and a random part of that of the truth itself."""
-    below, upto = (float(laws.cdf(np.array([[at]]))[0, one]) for at in (true - 1, true))
-    return below + (upto - below) * rng.random()
-
-
-@pytest.mark.parametrize(
-    ("trees", "size"),
-    [(12, None), *(pytest.param(*of, marks=pytest.mark.slow) for of in ((1000, 40), (1000, None)))],
-)
-def test_levels_are_calibrated(trees: int, size: int | None) -> None:
-    """By simulation from the prior: places are uniform, by Kolmogorov-Smirnov tests."""
-    found = places_of_the_truth(trees, size)
-    for at in range(6 if size is not None else 7):
-        assert stats.kstest(found[:, at], "uniform").pvalue > oracles.FALSE_ALARM, at
-
-
-@pytest.mark.slow
-def test_a_wrong_concentration_is_not_calibrated() -> None:
-    """Negative control, on probabilities of leaves."""
-    found = places_of_the_truth(60, 40, assumed=60.0)
-    assert stats.kstest(found[:, 5], "uniform").pvalue < oracles.FALSE_ALARM
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [20_000, None])
 def test_learned_levels_cover_what_they_promise(size: int | None) -> None:
@@ -368,29 +298,6 @@ def test_quantiles_of_a_level_and_differences_share_one_sample(posterior: Any) -
     differences = drawn[:, 0] - drawn[:, 1]
     found = np.mean((lower < differences) & (differences < upper))
     assert found == pytest.approx(0.9, abs=0.03)
-
-
-def test_a_level_answers_as_a_posterior_does(posterior: Any) -> None:
-    state = posterior["state"]
-    assert state.categories == ("s2", "s0", "s1")
-    lower, upper = state.interval()
-    assert np.all((lower < state.mean()) & (state.mean() < upper))
-    both = state.merged({"both": ["s0", "s1"]})
-    assert both.categories == ("both", "s2")
-    assert both.mean()[0] == pytest.approx(state.mean()[1:].sum(), abs=0.1 * state.std().min())
-    assert both.counts.mean()[0] == pytest.approx(state.counts.mean()[1:].sum(), abs=0.5)
-    assert both.records.mean() == pytest.approx(posterior.records.mean(), abs=0.5)
-    among = state.given(["s0", "s1"])
-    assert among.mean().sum() == pytest.approx(1)
-    difference = state.difference("s0", "s1")
-    assert difference.mean() == pytest.approx(state.mean()[1] - state.mean()[2], abs=2e-3)
-    ratio = state.ratio("s0", "s1")
-    assert ratio.mean() == pytest.approx(state.mean()[1] / state.mean()[2], rel=0.02)
-    assert state["s0"].mean() == pytest.approx(state.mean()[1])
-    assert "LevelPosterior" in repr(state)
-    compared = state.compare(state.given(state.categories))
-    assert compared.mean() == pytest.approx(np.zeros(3), abs=0.1 * state.std().min())
-    assert compared.std() == pytest.approx(np.sqrt(2) * state.std(), rel=0.1)
 
 
 def test_a_joint_table_among_levels_has_margins() -> None:

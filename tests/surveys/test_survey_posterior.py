@@ -142,121 +142,12 @@ def test_conditionals_are_ratios() -> None:
         np.testing.assert_allclose(drawn, among)
 
 
-def test_numbers_of_a_table() -> None:
-    table = posterior().marginal("vote")
-    lower, upper = table.interval(0.9)
-    assert np.all((lower < table.mean()) & (table.mean() < upper))
-    np.testing.assert_allclose(np.diag(table.cdf(upper)), 0.95, atol=1e-3)
-    difference = table.difference("left", "none")
-    assert difference.mean() == pytest.approx(table.mean()[0] - table.mean()[2])
-    behind = difference._law.draws_behind(0)  # its sign, which the others do not decide
-    assert behind == table.given(["left", "none"])._engine.independent != table._engine.independent
-    odds, least = table.odds("left"), table.interval().lower[0]
-    assert odds.interval()[0] == pytest.approx(least / (1 - least), rel=0.01)
-    ratio, draws = table.ratio("left", "none"), table.sample(10**5, random_state=1)
-    assert ratio.mean() == pytest.approx((draws[:, 0] / draws[:, 2]).mean(), rel=0.01)
-    total = table.quantity(lambda x: x["left"] + x["right"] + x["none"], of="counts")
-    assert (total.mean(), total.std()) == (SIZE, 0)
-    assert table.diagnostics.ess.min() > 300
-    assert "measured" in repr(table)
-    with pytest.raises(ValueError, match="no clique of the model"):
-        _ = posterior().marginal("vote", "region").counts
-    sample = posterior().sample(7, random_state=1)
-    assert {names: draws.shape for names, draws in sample.items()} == {
-        ("age", "vote"): (7, 6),
-        ("age", "region"): (7, 6),
-    }
-
-
-def answers_of(p: Any) -> dict[str, Any]:
-    """Every public member as a function of the table, the same of its draws p, and a tolerance."""
-    left, right, none = p.T
-    among = left / (left + none)
-    value = [np.interp(0.3, [0.0, *np.cumsum(row)], range(4)) for row in p]
-    near = np.mean(abs(p - p.mean(axis=0)) < 0.01, axis=0) / 0.02
-    return {
-        "mean": (lambda t: t.mean(), p.mean(axis=0), 1e-12),
-        "std": (lambda t: t.std(), p.std(axis=0), 1e-12),
-        # A density by draws has a relative error of 0.12, root mean square, and a long upper tail.
-        "pdf": (lambda t: np.diag(t.pdf(p.mean(axis=0))) / near, np.ones(3), 0.6),
-        "cdf": (lambda t: t.cdf(0.3), np.mean(p <= 0.3, axis=0), 0.005),
-        "interval": (lambda t: t.interval(0.9), np.quantile(p, [0.05, 0.95], axis=0), 5e-4),
-        "sample": (lambda t: np.sort(t.sample(len(p), 1), axis=0), np.sort(p, axis=0), 1e-12),
-        # Counts of a draw have a deviation of 500 at most, means of 6144 of them one of 6.4.
-        "predictive": (lambda t: t.predictive(10**6, len(p), 1).mean(0), 1e6 * p.mean(0), 50),
-        "merged": (lambda t: t.merged({"x": ["left", "none"]}).std()[0], (left + none).std(), 1e-9),
-        "given": (lambda t: t.given(["left", "none"]).std()[0], among.std(), 1e-9),
-        "dirichlet": (lambda t: t.dirichlet() / t.dirichlet().sum(), p.mean(axis=0), 0.005),
-        "probability": (lambda t: t.probability(lambda q: q[0] > q[2])[0], (left > none).mean(), 0),
-        "difference": (lambda t: t.difference("left", "none").std(), (left - none).std(), 1e-9),
-        "ratio": (lambda t: t.ratio("left", "none").mean(), (left / none).mean(), 1e-3),
-        "odds": (lambda t: t.odds("left").mean(), (left / (1 - left)).mean(), 1e-3),
-        "cumulative": (lambda t: t.cumulative()["right"].std(), (left + right).std(), 1e-9),
-        "quantile": (
-            lambda t: t.quantile(0.3).probabilities,
-            [(left >= 0.3).mean(), (left < 0.3).mean(), 0],
-            1e-12,
-        ),
-        "quantiles": (
-            lambda t: t.quantiles([0.3], edges=[0, 1, 2, 3])[0.3].value.interval(),
-            np.quantile(value, [0.025, 0.975]),
-            1e-9,
-        ),
-        "quantity": (lambda t: t.quantity(lambda q: q["left"] ** 2).mean(), (left**2).mean(), 1e-9),
-    }
-
-
-#: What is no function of the draws of these probabilities.
-OF = "concentration"
-OTHERS: dict[str, Any] = {
-    "categories": lambda t: t.categories == ("left", "right", "none"),
-    "axes": lambda t: t.axes == ("vote",),
-    "prior": lambda t: t.prior == (0.0,) * 3,
-    "release": lambda t: not hasattr(t, "release"),
-    "learned": lambda t: math.isclose(t.learned[OF].mean(), posterior().concentration.mean()),
-    "diagnostics": lambda t: t.diagnostics.categories == t.categories,
-    "counts": lambda t: np.all(abs(t.counts.mean() - SIZE * t.mean()) < 1),
-    "records": lambda t: (t.records.mean(), t.records.std()) == (SIZE, 0),
-    "marginal": lambda t: np.array_equal(t.marginal("vote").mean(), t.mean()),
-    "conditional": lambda t: np.array_equal(
-        posterior().marginal("vote", "age").conditional("vote", age=True).mean(),
-        posterior().conditional("vote", age=True).mean(),
-    ),
-    "compare": lambda t: np.all(t.compare(t).std() == 0),
-    "summary": lambda t: np.array_equal(t.summary()["sd"], t.std()),
-    "to_frame": lambda t: np.array_equal(t.to_frame()["mean"], t.mean()),
-}
-
-
-def test_a_table_answers_what_every_posterior_does() -> None:
-    found = posterior()
-    table = found.marginal("vote")
-    draws = found._theta(found._places(["vote"])).reshape(-1, 3)
-    public = {name for name in vars(ob.NoiseAwarePosterior) if not name.startswith("_")}
-    of_draws = answers_of(draws)
-    assert public - {"to_arviz", "plot", "odds_ratio"} <= of_draws.keys() | OTHERS.keys()
-    for name, (said, expected, apart) in of_draws.items():
-        np.testing.assert_allclose(said(table), expected, rtol=0, atol=apart, err_msg=name)
-    for name, holds in OTHERS.items():
-        assert holds(table), name
-    left = table["left"]
-    assert (left.label, left.mean()) == ("left", pytest.approx(draws[:, 0].mean()))
-
-
 def test_arviz_has_the_chains() -> None:
     arviz_or_skip()
     table = posterior().marginal("vote")
     theta = table.to_arviz().posterior["theta"]
     assert theta.shape[:2] == posterior()._draws.shape
     np.testing.assert_allclose(theta.mean(("chain", "draw")), table.mean(), rtol=1e-12)
-
-
-def test_answers_of_other_draws_are_seen() -> None:
-    """Of the same draws with the categories moved on every answer differs."""
-    found = posterior()
-    draws = found._theta(found._places(["vote"])).reshape(-1, 3)[:, [1, 2, 0]]
-    for said, expected, apart in answers_of(draws).values():
-        assert not np.allclose(said(found.marginal("vote")), expected, rtol=0, atol=apart)
 
 
 def test_tables_made_of_a_table() -> None:

@@ -161,15 +161,6 @@ def test_moves_on_one_table_in_one_call_are_noticed(apart, monkeypatch):
     assert agree is apart
 
 
-def test_another_prior_or_noise_is_noticed() -> None:
-    survey, drawn = case("path", 6, seed=1)
-    draws = draw(model_of(survey, drawn), 1000, np.random.default_rng(7))
-    wider = tuple(replace(noise, scale=1.3 * noise.scale) for noise in survey.noise)
-    for other in (replace(survey, concentration=2 * CONCENTRATION), replace(survey, noise=wider)):
-        assert max(map(abs, deviations(other, drawn, draws))) > 1.5 * FARTHEST
-    assert max(map(abs, deviations(survey, drawn, draws))) < FARTHEST
-
-
 def test_a_learned_concentration_is_the_mixture_over_its_grid() -> None:
     survey, drawn = case("path", 6, seed=3)
     model = model_of(survey, drawn)
