@@ -60,12 +60,16 @@ class DrawsGivenSum:
             counts = self._laws.draw(leaf, rng)
             return counts.T, counts.sum(axis=0)
 
+        def density(beside: Floats) -> Floats:
+            """Where its points are far apart, a law that is read between them reaches below 0."""
+            read = law.read(np.zeros(beside.size, dtype=np.int64), beside.astype(float))
+            return np.where(beside >= 0, read, 0.0)
+
         for _ in range(_ROUNDS):
             times = max(_TRIALS // waiting.size, 1)
             counts, total = tried(waiting.size * times)
             beside = np.repeat(left[waiting], times) - total
-            density = law.read(np.zeros(beside.size, dtype=np.int64), beside.astype(float))
-            fits = (rng.random(beside.size) * peak < density).reshape(-1, times)
+            fits = (rng.random(beside.size) * peak < density(beside)).reshape(-1, times)
             first = fits.argmax(axis=1) + times * np.arange(waiting.size)
             done = fits.any(axis=1)
             draws[waiting[done]] = counts[first[done]]
@@ -74,6 +78,6 @@ class DrawsGivenSum:
                 break
         for row in waiting.tolist():
             counts, total = tried(_BEST)
-            weight = law.read(np.zeros(_BEST, dtype=np.int64), (left[row] - total).astype(float))
+            weight = density(left[row] - total)
             draws[row] = counts[np.argmax(weight / rng.standard_exponential(_BEST))]
         return draws
