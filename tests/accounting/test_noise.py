@@ -148,19 +148,6 @@ def test_moving_one_count_dominates_moving_several(noise, scale, parts):
         assert renyi(shared, order) <= renyi(alone, order) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("k", "scale"), [(2, 0.3), (2, 3.0), (3, 0.3), (3, 1.0), (4, 0.4)])
-def test_knorm_step(k: int, scale: float) -> None:
-    log_p, log_q = knorm_step(k, scale)
-    assert np.exp(logsumexp(log_p)) == pytest.approx(1, abs=1e-14)
-    p, q = oracles.ball_knorm_pair(k, scale, math.ceil(27 * scale))
-    for epsilon, value in zip(EPSILONS, profile_of(log_p, log_q), strict=True):
-        factor = oracles.real(epsilon).exp()
-        assert value == pytest.approx(
-            sum(float(a - factor * b) for a, b in zip(p, q, strict=True) if a > factor * b),
-            abs=1e-8,
-        )
-
-
 @pytest.mark.parametrize("distance", [1, 2, 5])
 @pytest.mark.parametrize("scale", [0.4, 1.0, 6.0])
 def test_k_norm_steps_of_two_categories_are_discrete_laplace_noise(scale, distance):

@@ -3,6 +3,7 @@ more of them; random settings are in `test_envelope.py`.
 """
 
 import itertools
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from opendp_bayes.inference.convolution import sums
 from tests.helpers import envelope, oracles
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.dense_counts import Dense
+from tests.helpers.evidence import log_evidence
 from tests.helpers.far_counts import Private, Public
 from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
@@ -22,6 +24,92 @@ from tests.helpers.weighed_pairs import OnPanels, panels
 
 #: What is stated: means and standard deviations in units of the latter, cumulative probabilities.
 ERROR = 1e-3
+#: The law and the scale of noise, what was drawn, the prior, the number of records if public, and
+#: the largest number that matters otherwise.
+BY_ARRAYS = {
+    "one of six has nearly all, though another was drawn higher": (
+        *("gaussian", 4290.0, [3000, 9000, -2000, 500, 7000, -6000], [0.3] * 6, 11041, None),
+    ),
+    "public": (*("gaussian", 317.0, [400, 8100, -200, 40, 300, -100], [0.3] * 6, 8405, None),),
+    "unequal and public": (
+        *("laplace", 911.0, [12000, 700, 9000, -900, 100], [0.3, 0.5, 2.2, 0.4, 1], 22000, None),
+    ),
+    "steps too long for few records of the other": (
+        *("laplace", 60.0, [155, 35], [0.3, 0.3], None, 1000),
+    ),
+    "unequal and private": (*("laplace", 60.0, [110, 30, -120], [0.5, 5.6, 0.3], None, 1200),),
+    "numbers of records down to none": (
+        *("laplace", 45.0, [-12, -17, -26, 56, -57, -8, 34], [1.0] * 7, None, 1000),
+    ),
+    "lattices": ("laplace", 30.0, [900, 700, 1100, 800], [1.0] * 4, None, 6000),
+    "a prior that ties counts": ("laplace", 15.0, [113, 2, 73], [216.0] * 3, None, 6000),
+    "few in the others": ("gaussian", 9.0, [700, 3, -8], [1.0, 0.2, 2.0], None, 6000),
+    "private, many": ("laplace", 4.0, np.arange(30) % 7 * 5 - 3, [0.7] * 30, None, 6000),
+}
+#: Public and private numbers of records; the others take longer.
+QUICK_ARRAYS = ("public", "unequal and private", "few in the others")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x not in QUICK_ARRAYS)) for x in BY_ARRAYS]
+)
+def test_counts_are_those_of_arrays_of_every_count(name):
+    law, scale, drawn, prior, size, last = BY_ARRAYS[name]
+    setting = Setting((Look(law, scale, drawn),), prior, size)
+    right, rows = Dense(setting, last), range(min(setting.k, 7))
+    assert max(envelope.errors(envelope.posterior(setting), right, rows).values()) <= ERROR
+    wrong = envelope.posterior(rescaled(setting))
+    assert max(envelope.errors(wrong, right, [0]).values()) > ERROR
+
+
+@pytest.mark.parametrize(
+    ("look", "prior", "most"),
+    [
+        (Look("laplace", 1.5, [3, 0, -2]), [1e-3] * 3, 44),
+        (Look("laplace", 2.0, [4, 4, 1]), [0.5, 0.5, 2.0], 50),
+    ],
+    ids=["sparse", "two alike"],
+)
+def test_of_a_private_number_the_posterior_is_the_definition(look, prior, most):
+    setting = Setting((look,), prior)
+    found = envelope.errors(envelope.posterior(setting), EveryCount(setting, most), range(3))
+    assert max(found.values()) <= ERROR
+
+
+def test_two_looks_of_different_scales_with_a_prior_below_one():
+    looks = Look("laplace", 150.0, [90, 700, -40]), Look("laplace", 90.0, [30, 560, 20])
+    setting = Setting(looks, [0.3, 0.4, 0.5], 640)
+    found = envelope.posterior(setting)
+    assert max(envelope.errors(found, Dense(setting), range(3)).values()) <= ERROR
+    wrong = Dense(replace(setting, looks=looks[:1]))
+    assert max(envelope.errors(found, wrong, range(3)).values()) > ERROR
+
+
+def test_two_counts_of_very_different_widths_among_many_records():
+    found = given_noise([-36_000_000, 160_000_000], [1, 1], DiscreteLaplace(192.0), size=70_000_000)
+    # Both weights fall by `exp(-1 / 192)` for each record of the first count.
+    assert found.counts.mean()[0] == pytest.approx(1 / np.expm1(2 / 192), rel=1e-3)
+    assert found.counts.mean().sum() == pytest.approx(70_000_000)
+
+
+def test_a_sum_that_no_tilt_can_move_has_its_whole_weight():
+    """Noise of so small a scale that every tilt has the same sum."""
+    found = given_noise([114, 0, 0], [1, 1, 1], DiscreteGaussian(0.056))
+    # The prior of the only data set; the noise is certain.
+    expected = -np.log(special.comb(116, 2, exact=True))
+    assert log_evidence(found) == pytest.approx(expected, abs=1e-6)
+
+
+def test_two_categories_under_narrow_laplace_noise_have_a_tilt_at_their_sum():
+    """Under tilts far from it the sum varies ten times as much, and steps would be as long as the
+    kink of the noise is wide: categories would not agree, which warns.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = given_noise([569, 209], np.ones(2), DiscreteLaplace(2.0))
+        assert found.probabilities.mean()[0] == pytest.approx(0.731, abs=1e-3)
+    means = found._numbers.moments.mean @ found._times
+    assert np.abs(means - 778).min() < 4
 
 
 @pytest.mark.parametrize("law", some_of(["laplace", "floored", "gaussian"], 1))

@@ -396,32 +396,11 @@ def test_a_public_number_far_from_what_was_drawn_is_found_reliably():
     assert found.counts.mean() == pytest.approx(fixed, abs=1.0)
 
 
-def test_answers_agree_with_its_own_draws(posterior):
-    draws = posterior.sample(40_000, random_state=1)
-    assert draws.mean(axis=0) == pytest.approx(posterior.mean(), abs=0.005)
-    assert draws.std(axis=0) == pytest.approx(posterior.std(), abs=0.005)
-    lower, upper = posterior.interval(0.9)
-    inside = ((lower < draws) & (draws < upper)).mean(axis=0)
-    assert inside == pytest.approx(0.9, abs=0.05)  # of 300 states of the chains
-    assert posterior.mean().sum() == pytest.approx(1.0, abs=1e-3)
-
-
 def test_a_difference_above_0_is_a_ratio_above_1_and_as_sure(posterior):
     """Both are of the two categories among themselves, whose draws are worth more."""
     for first, second in combinations(posterior.categories, 2):
         ratio = posterior.ratio(first, second).probability()
         assert posterior.difference(first, second).probability() == ratio
-
-
-def test_marginals_and_conditionals_are_those_of_draws(posterior):
-    draws = posterior.sample(40_000, random_state=1).reshape(-1, 2, 3)
-    marginal, given = posterior.marginal("y"), posterior.conditional("y", x="a")
-    assert marginal.mean() == pytest.approx(draws.sum(axis=1).mean(axis=0), abs=0.005)
-    assert marginal.std() == pytest.approx(draws.sum(axis=1).std(axis=0), abs=0.005)
-    among = draws[:, 0] / draws[:, 0].sum(axis=1, keepdims=True)
-    assert given.mean() == pytest.approx(among.mean(axis=0), abs=0.005)
-    assert given.std() == pytest.approx(among.std(axis=0), abs=0.005)
-    assert marginal.counts.mean().sum() == pytest.approx(posterior.records.mean())
 
 
 def test_counts_and_probabilities_are_of_the_same_draws(posterior):
@@ -432,21 +411,9 @@ def test_counts_and_probabilities_are_of_the_same_draws(posterior):
     assert np.corrcoef(counts[:, 0] / counts.sum(axis=1), theta[:, 0])[0, 1] > 0.5
 
 
-def test_comparisons_quantities_and_predictions(posterior):
-    assert posterior.difference(("a", "u"), ("a", "v")).mean() > 0.2
-    assert posterior.odds(("a", "u")).interval()[0] > 0
-    assert posterior.ratio(("a", "u"), ("b", "w")).interval()[0] > 0.5
-    assert posterior.quantity(lambda p: p["a", "u"] * 2).mean() == pytest.approx(
-        2 * posterior.mean()[0], rel=0.02
-    )
-    assert posterior.predictive(50, 20, random_state=0).sum(axis=1).tolist() == [50] * 20
-    plain = released((30, 2, 7, 11, -1, 19)).posterior
-    assert posterior.compare(plain).mean() == pytest.approx(posterior.mean() - plain.mean())
-    assert posterior.diagnostics.chains == 4
-
-
 def test_repr_and_what_was_learned(posterior):
     assert "prior learned by Markov chains, R-hat" in repr(posterior)
+    assert posterior.diagnostics.chains == 4
     names = list(posterior.learned)
     assert names == ["empty cells", "spread of cells", "effects of x", "effects of y"]
     lower, upper = posterior.learned["empty cells"].interval()

@@ -115,18 +115,6 @@ def test_impossible_counts_have_no_probability():
     assert of.of_counts([[13, -1, 0], [1, 1, 1]]).tolist() == [-math.inf] * 2
 
 
-@pytest.mark.parametrize("size", [None, 20_000])
-def test_many_records_agree_with_the_normal_law(size):
-    """Of 20 000 records with noise of scale 5, the law of the first share is normal within 1 %."""
-    noise = ob.LaplaceParameters(5.0, total="private")
-    release = ob.Release((8_000, 12_000), ("a", "b"), (1.0, 1.0), noise, guarantee(size))
-    theta = 0.4 + 0.0035 * np.array([-2, -1, 0, 1, 2.0])
-    found = ob.log_likelihood(release)(np.stack([theta, 1 - theta], axis=1))
-    variance = 0.24 / 20_000 + 2 * 5.0**2 * (0.52 if size is None else 0.5) / 20_000**2
-    wanted = -((theta - 0.4) ** 2) / (2 * variance)
-    assert found - found[2] == pytest.approx(wanted, rel=0.02, abs=0.01)
-
-
 def tilted(mechanism, drawn, theta, size, log_total):
     """Logarithms of `θ^x P(drawn | x) / x!` with a tilt, for all counts of all categories."""
     law, counts = mechanism.law(size, np.ones(len(drawn))), np.arange(size + 1)
@@ -252,22 +240,6 @@ def test_the_work_does_not_grow_with_the_records(size, scale, monkeypatch):
     of = ob.log_likelihood(release)
     assert of(theta) > of(theta + np.array([1e-4, -1e-4, 0]))
     assert max(looked) < 30_000
-
-
-@pytest.mark.parametrize("size", [40, pytest.param(None, marks=pytest.mark.slow)])
-def test_with_a_dirichlet_prior_it_gives_the_posterior_of_the_package(size):
-    """By quadrature over the probability of the first of two categories."""
-    noise = ob.LaplaceParameters(3.0, total="private" if size is None else "remainder")
-    release = ob.Release((26, 14), ("a", "b"), (2.0, 3.0), noise, guarantee(size))
-    theta = (np.arange(400) + 0.5) / 400
-    log_likelihoods = ob.log_likelihood(release)(np.stack([theta, 1 - theta], axis=1))
-    weights = np.exp(log_likelihoods - log_likelihoods.max()) * stats.beta.pdf(theta, 2, 3)
-    weights /= weights.sum()
-    mean = weights @ theta
-    std = math.sqrt(weights @ (theta - mean) ** 2)
-    posterior = release.posterior
-    assert mean == pytest.approx(posterior.mean()[0], abs=2e-3 * std)
-    assert std == pytest.approx(posterior.std()[0], rel=2e-3)
 
 
 @pytest.mark.parametrize(

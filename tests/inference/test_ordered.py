@@ -11,10 +11,7 @@ from scipy import special, stats
 
 from opendp_bayes import GaussianParameters, LaplaceParameters, Release
 from opendp_bayes.inference.answers.ordered import quantiles_of
-from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
-from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.mechanisms import HellingerExponential
-from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws, TablePosterior
 from tests.helpers import brute_force
 from tests.helpers.releases import guarantee
@@ -190,12 +187,6 @@ def test_of_one_variable_of_a_joint_table():
         table.quantile(0.5)
 
 
-def drawn_quantiles(posterior, level, draws=20_000):
-    upto = np.cumsum(posterior.sample(draws, 11), axis=1)
-    place = np.minimum((upto < level).sum(axis=1), len(posterior.categories) - 1)
-    return np.bincount(place, minlength=len(posterior.categories)) / draws
-
-
 def test_of_a_table_of_a_survey():
     rng = np.random.default_rng(4)
     theta = rng.dirichlet([3.0, 2.0, 1.0, 4.0], (4, 500))
@@ -254,23 +245,6 @@ def test_refusals(made):
         _ = posterior.quantile(0.5).value
     with pytest.raises(ValueError, match="level=2"):
         posterior.quantile(0.5).interval(2)
-
-
-def test_of_one_group_of_a_table_and_of_pooled_groups():
-    noise = LaplaceParameters(1.0, total="private")
-    counts = ((9, 1, 4), (2, 3, 5))
-    groups = GroupedRelease((1, 2), counts, ("a", "b", "c"), (1.0,) * 3, noise, guarantee(None))
-    of_group = groups[1].posterior
-    alphas = np.random.default_rng(3).gamma(5.0, 1.0, (2000, 3))
-    known = WeightDiagnostics(np.full(3, 2000.0), 2000)
-    concentrations = Concentrations.of(alphas, np.zeros((2000, 3), dtype=np.int64), known)
-    pooled = PooledPosterior(("a", "b", "c"), concentrations)
-    for posterior in (of_group, pooled):
-        for level in (0.3, 0.6):
-            found = posterior.quantile(level, edges=[0, 1, 2, 3])
-            # Of 20 000 draws, and mixtures of 2000 that are put together.
-            assert found.probabilities == pytest.approx(drawn_quantiles(posterior, level), abs=0.02)
-            assert 0 < found.value.mean() < 3
 
 
 def test_the_picture_shows_what_is_said():

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from opendp_bayes.inference.convolution import numbers_and_tilts
+from opendp_bayes.inference.laws import mixtures_of_counts
 from opendp_bayes.inference.likelihood.drawn_counts import (
     LARGEST_SCALE,
     DrawnCounts,
@@ -16,6 +18,7 @@ from tests.helpers.envelope import errors, posterior
 from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.noised_counts import Look, Setting
+from tests.helpers.sweeps import some_of
 
 #: Of cumulative probabilities; 1e-2 is stated.
 ERROR = 8e-3
@@ -182,3 +185,30 @@ def test_noise_that_tells_a_little_by_quadrature(name, noise, drawn, prior):
     share, right = by_quadrature(prior, noise, drawn, sizes, records_prior.logpmf(sizes))
     found = given_noise(drawn, prior, noise, records_prior=records_prior).probabilities[0]
     assert np.abs(found.cdf(share[:, None])[:, 0] - right).max() <= ERROR
+
+
+#: Noise that is wide beside the counts: the number of records is uncertain by a factor.
+WIDE = {
+    "one category dominates": ([217, -537, -597], [0.7, 2.0, 50.0], 350.0),
+    "a large prior": ([18, -187, -67, -22], [2.0, 49.0, 75.0, 7.0], 58.0),
+    "many": (np.arange(14) * 30 - 200, np.geomspace(0.7, 70, 14), 190.0),
+}
+
+
+@pytest.mark.parametrize("name", some_of(WIDE, 2))
+def test_ends_under_wide_noise_are_those_of_many_more_parts(name, monkeypatch):
+    drawn, prior, scale = WIDE[name]
+    made = given_noise(drawn, prior, DiscreteLaplace(scale))
+    found = made.probabilities
+    with monkeypatch.context() as patched:
+        patched.setattr(numbers_and_tilts, "_SKEWED", 0.03)
+        patched.setattr(numbers_and_tilts, "_NEAREST", 0.03)
+        patched.setattr(numbers_and_tilts, "_RARE", 1.0)
+        patched.setattr(mixtures_of_counts, "_WIDTH", 0.2)
+        finer = given_noise(drawn, prior, DiscreteLaplace(scale))
+        right = finer.probabilities
+    off = (found.mean() - right.mean()) / right.std()
+    assert np.max(np.abs(off)) < 1e-3
+    for own, other in zip(found.interval(0.95), right.interval(0.95), strict=True):
+        assert np.max(np.abs(own - other) / right.std()) < 1e-2
+    assert made._numbers.centres.size < finer._numbers.centres.size / 2

@@ -65,14 +65,6 @@ def test_a_difference(made, mixture):
     assert drawn.mean() == pytest.approx(mean, abs=STANDARD_ERRORS * found.std() / 200)
 
 
-def test_a_difference_of_two_categories(release):
-    posterior = release(LaplaceParameters(1.5), (3, 8), 11).posterior
-    found = posterior.difference("b", "a")
-    assert found.mean() == pytest.approx(posterior.mean()[1] - posterior.mean()[0])
-    assert found.std() == pytest.approx(2 * posterior.std()[0])
-    assert found.probability().value == pytest.approx(1 - posterior["b"].cdf(0.5))
-
-
 def test_a_ratio_and_odds(made, mixture):
     a, weights = mixture
     ratio, odds = made.posterior.ratio("a", "c"), made.posterior.odds("a")

@@ -39,14 +39,6 @@ def test_plug_in_is_that_of_the_marginal_betas() -> None:
     assert estimate.mean == pytest.approx(RELEASE.plug_in.mean())
 
 
-def test_noise_aware_is_that_of_the_posterior() -> None:
-    frame, posterior = RELEASE.to_frame(0.8), RELEASE.posterior
-    lower, upper = posterior.interval(0.8)
-    columns = {"mean": posterior.mean(), "std": posterior.std(), "lower": lower, "upper": upper}
-    for name, expected in columns.items():
-        assert frame[name].to_list() == expected.tolist()
-
-
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
 @pytest.mark.parametrize("release", [RELEASE, SLOW, REFUSED], ids=["quick", "slow", "refused"])
 def test_an_impossible_level_is_refused(release: Release, level: float) -> None:
