@@ -417,7 +417,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         if counts is None:
             counts = self._engine.sample(4 * draws, rng).reshape(4, draws, -1)
         rows = counts.reshape(-1, counts.shape[-1])
-        grid = self._cells.grid() if self.axes and not {"chain", "draw"} & {*self.axes} else {}
+        is_table = bool(self.axes) and isinstance(self.categories[0], tuple)
+        grid = self._cells.grid() if is_table and not {"chain", "draw"} & {*self.axes} else {}
         coords = {
             variable: list(map(str, labels))
             for variable, labels in (grid or {"category": self.categories}).items()
