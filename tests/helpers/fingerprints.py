@@ -1,6 +1,7 @@
 """One number for an answer of any kind, that another order, sign, length or label changes."""
 
 import dataclasses
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -38,12 +39,20 @@ def are_same(first: float, second: float) -> bool:
     return math.isclose(first, second, rel_tol=1e-6)
 
 
+def words(text: str) -> list[str]:
+    """Those of a text, in their order, without its numbers."""
+    return re.sub(r" at 0x[0-9a-f]+", "", _NUMBER.sub(" ", text)).split()
+
+
 def _of_label(text: str) -> float:
     return crc32(text.encode()) / 2**32
 
 
 def _of_text(text: str) -> Iterator[float]:
-    """The number of its lines, and the numbers in it; a word is a label."""
+    """The number of its lines, and the numbers in it; a word is a label, and JSON what it says."""
+    if text.startswith('{"'):
+        yield from _numbers(json.loads(text))
+        return
     if not re.search(r"\s", text):
         yield _of_label(text)
         return

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opendp.mod import OpenDPException
 
 from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.samplers import coins, inversion
@@ -80,7 +81,7 @@ def answered(asked: Answers) -> dict[str, float | str]:
     for name, ask in asked:
         try:
             found[name] = fingerprint(ask())
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OpenDPException) as error:
             found[name] = " ".join(re.findall(r"[\w.]+", str(error))[:2])
     return found
 

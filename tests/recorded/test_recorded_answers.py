@@ -5,6 +5,7 @@ options and doors changes a number that was right before. Who changes an answer 
 `pytest tests/recorded plugins/*/tests/recorded --record` and reads the difference.
 """
 
+import inspect
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
@@ -13,9 +14,12 @@ from typing import Any
 
 import pytest
 
+import opendp_bayes as ob
+from tests.helpers.covering_array import pairs_of
 from tests.helpers.fingerprints import are_same, fingerprint
 from tests.helpers.recorded import Answers, differences, seed_noise
-from tests.recorded import mechanisms, posteriors, questions
+from tests.recorded import mechanisms, pairs, posteriors, questions
+from tests.recorded.factors import FACTORS
 from tests.test_every_argument import ROWS
 
 
@@ -46,7 +50,9 @@ def calls(seed: int, _folder: Path) -> Answers:
 
 #: By the names of the files: what is asked, and of how many seeds.
 ASKED: dict[str, tuple[Callable[[int, Path], Answers], int]] = {
-    "questions": (questions.asked, 260),
+    "questions": (questions.asked, 40),
+    "pairs": (pairs.asked, len(pairs.cases("pairs"))),
+    "refusals": (pairs.asked_in_vain, len(pairs.cases("refusals"))),
     "mechanisms": (mechanisms.asked, 90),
     "posteriors": (posteriors.asked, 160),
     "arguments": (calls, -(-len(ROWS) // _ROWS)),
@@ -67,6 +73,41 @@ def test_answers_are_those_recorded(
     path = Path(__file__).parent / f"{room}.json"
     asked = ASKED[room][0](seed, tmp_path)
     assert not differences(path, str(seed), asked, pytestconfig)
+
+
+def test_every_two_features_that_may_meet_are_asked_together() -> None:
+    covered = {pair for case in pairs.cases("pairs") for pair in pairs_of(case)}
+    missing = [pair for pair in FACTORS.pairs() if pair not in covered]
+    assert not [pair for pair in missing if FACTORS.completed(dict(pair), lambda *_: 0)]
+    assert len(covered) > 6500
+
+
+@pytest.mark.parametrize(
+    ("door", "others"),
+    [
+        (ob.posterior, {"query": "source", "column": "kind", "by": "second", "size": "records"}),
+        (ob.discover, {"query": "source", "column": "kind", "mechanism": "law"}),
+        (ob.survey, {"query": "source", "questions": "second"}),
+        (ob.levels, dict.fromkeys(("branching", "merges", "budget"), "tree") | {"column": "kind"}),
+        (ob.t.make_categorical_counts, {"column": "kind", "by": "second", "size": "records"}),
+        (ob.m.make_mechanism, {"delta": "loss", "output_measure": "loss"}),
+        (
+            ob.context,
+            dict.fromkeys(("split_evenly_over", "split_by_weights"), "split")
+            | {"data": "source", "privacy_unit": "unit", "privacy_loss": "loss"}
+            | {"margins": "margin"},
+        ),
+    ],
+)
+def test_every_option_of_a_door_is_a_factor(door: Any, others: dict[str, str]) -> None:
+    options = set(inspect.signature(door).parameters)
+    options -= {"options", "question", "input_domain", "input_metric", "cells"}
+    assert not {others.get(option, option) for option in options} - FACTORS.levels.keys()
+
+
+def test_every_mechanism_and_law_is_a_level() -> None:
+    named = {name for name in ob.available_mechanisms() if name != "hamming_exponential"}
+    assert named <= set(FACTORS.levels["mechanism"])
 
 
 @pytest.mark.parametrize("row", range(3))
