@@ -7,9 +7,10 @@ the lexicographic order of such arrangements. The reversed pair is examined too.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, r
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
 from opendp_bayes.mechanisms.exponential.permute_and_flip import log_permute_and_flip
-from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips
+from opendp_bayes.mechanisms.laws import ExponentialWeights, Flips, Widths
 
 _ENTRIES = 1 << 21  # of one matrix of distances
 _CACHED = 8  # such matrices
@@ -45,7 +46,7 @@ class EnumeratedPairs:
         for number, (sets, first, second) in enumerate(
             _chunks(self.size, self.prior, self.distance)
         ):
-            laws = self._log_laws(number, sets)
+            laws = self._log_laws(number)
             step = max(1, _BATCH // laws.shape[1])
             for start in range(0, first.size, step):
                 left, right = first[start : start + step], second[start : start + step]
@@ -53,14 +54,19 @@ class EnumeratedPairs:
                     first=sets[left], second=sets[right], log_p=laws[left].T, log_q=laws[right].T
                 )
 
-    def _log_laws(self, number: int, sets: Integers) -> Floats:
-        """Log-probabilities of the candidates, a row for each data set."""
-        prior = np.array(self.prior)
+    def _log_laws(self, number: int) -> Floats:
+        """Log-probabilities of the candidates, a row for each data set of a chunk."""
         if isinstance(self.law, Flips):
             return _flips(self.law.scale, self.size, self.prior, self.distance, number)
-        widths = self.law.widths.widths_at(sets, prior)
-        exponents = _distances(self.size, self.prior, self.distance, number) / widths[:, None]
-        return -exponents - log_sum_exp(-exponents, axis=1)[:, None]
+        mechanism: Any = self.law.widths
+        at_scale_one = replace(mechanism, scale=1.0)  # calibrations ask at many scales
+        widths = mechanism.scale * _widths(
+            at_scale_one, self.size, self.prior, self.distance, number
+        )
+        distances = _distances(self.size, self.prior, self.distance, number)
+        log_weights = distances / -widths[:, None]
+        log_weights -= log_sum_exp(log_weights, axis=1)[:, None]
+        return log_weights
 
 
 def work(size: int, prior: tuple[float, ...], distance: int) -> int:
@@ -156,6 +162,14 @@ def _flips(scale: float, size: int, prior: tuple[float, ...], distance: int, num
     """
     distances = _distances(size, prior, distance, number)
     return np.stack([log_permute_and_flip(row / scale) for row in distances])
+
+
+@lru_cache(maxsize=_CACHED)
+def _widths(
+    widths: Widths, size: int, prior: tuple[float, ...], distance: int, number: int
+) -> Floats:
+    """Widths at the data sets of one chunk, shape `(sets,)`."""
+    return widths.widths_at(_chunks(size, prior, distance)[number][0], np.array(prior))
 
 
 @lru_cache(maxsize=_CACHED)
