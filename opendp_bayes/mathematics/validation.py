@@ -42,9 +42,11 @@ def as_positive(value: Any, name: str) -> float:
 def as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
     """Return `value` as a number between two powers of 2."""
     number = as_positive(value, name)
-    least, most = (f"2^{math.log2(limit):.0f}" for limit in limits)
-    is_within = limits[0] <= number <= limits[1]
-    return _checked(number, value, name, is_within, f"between {least} and {most}")
+    least, most = limits
+    if least <= number <= most:  # the message takes longer than the check, at each of many scales
+        return number
+    constraint = f"between 2^{math.log2(least):.0f} and 2^{math.log2(most):.0f}"
+    raise ValueError(f"{name}={told(value)}: must be {constraint}.")
 
 
 def as_scale(value: Any) -> float:

@@ -118,9 +118,9 @@ class Distance:
 
     def within(self, size: int | None) -> "Distance":
         """Distance where no more than `size` records can move, or any number."""
-        if size is None:
+        if size is None or self.records <= size:
             return self
-        return Distance(min(self.records, size), self.squared, min(self.largest, size))
+        return Distance(size, self.squared, min(self.largest, size))
 
     def __index__(self) -> int:
         return self.records
