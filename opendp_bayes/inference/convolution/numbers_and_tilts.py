@@ -268,7 +268,7 @@ def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) ->
     there = np.minimum(under, np.sqrt(curve.at(after, 2))[:, None])
     tilt = (np.maximum(after[:, None] - means, means - before[:, None]) / there).argmin(axis=1)
     used, tilt = np.unique(np.maximum.accumulate(tilt), return_inverse=True)
-    moments = counts.under(suited[used])
+    moments = of_tilts.chosen(used)
     # Straight from 1 at the centre of a part to 0 at the next ones.
     parts = np.arange(centres.size)
     hats = np.maximum(1 - np.abs(np.interp(sizes, centres, parts) - parts[:, None]), 0.0)

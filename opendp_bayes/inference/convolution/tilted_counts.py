@@ -51,7 +51,7 @@ class Moments:
     mean: Floats
     variance: Floats
 
-    def chosen(self, some: slice) -> "Moments":
+    def chosen(self, some: slice | Integers) -> "Moments":
         """Those under some of the tilts."""
         known = (each[some] for each in (self.tilts, self.log_norm, self.mean, self.variance))
         return Moments(self.anchor, *known)
