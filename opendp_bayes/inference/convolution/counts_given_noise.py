@@ -369,7 +369,7 @@ class CountsGivenNoise(ByLaws):
     def sample(self, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the true counts, shape `(draws, k)`."""
         numbers = self._numbers.finer
-        sizes = self.records.draw(np.zeros(draws, dtype=np.int64), rng)
+        sizes = self.records.draw(np.zeros(1, dtype=np.int64), draws, rng)[0]
         found = np.empty((draws, self.categories.k), dtype=np.int64)
         means = numbers.moments.mean @ self._times
         nearest = np.searchsorted((means[1:] + means[:-1]) / 2, sizes)

@@ -55,9 +55,7 @@ class DrawsGivenSum:
         draws, waiting = np.empty((left.size, half.size), dtype=np.int64), np.arange(left.size)
 
         def tried(number: int) -> tuple[Integers, Floats]:
-            # Those of one law together, which is faster.
-            leaf = np.broadcast_to(self._leaf[half, None], (half.size, number))
-            counts = self._laws.draw(leaf, rng)
+            counts = self._laws.draw(self._leaf[half], number, rng)
             return counts.T, counts.sum(axis=0)
 
         def density(beside: Floats) -> Floats:

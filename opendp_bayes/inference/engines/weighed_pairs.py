@@ -76,5 +76,5 @@ class TwoCategories(ByLaws):
         return self if ordered else self.merged([[category] for category in categories])
 
     def sample(self, draws: int, rng: Generator) -> Integers:
-        first = self.counts.draw(np.zeros(draws, dtype=np.int64), rng)
+        first = self.counts.draw(np.zeros(1, dtype=np.int64), draws, rng)[0]
         return np.column_stack([first, self._size - first])

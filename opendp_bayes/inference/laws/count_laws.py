@@ -150,15 +150,14 @@ class CountLaws:
         """
         wanted = np.asarray(probabilities, dtype=np.float64)
         wanted = np.broadcast_to(wanted, (*wanted.shape[:-1], self.m))
-        laws = np.broadcast_to(np.arange(self.m), wanted.shape)
-        return self._counts_at(laws, wanted)
+        return self._counts_at(np.arange(self.m), wanted)
 
-    def draw(self, laws: Integers, rng: np.random.Generator) -> Integers:
-        """One draw from each of some laws."""
-        return self._counts_at(laws, rng.random(laws.shape))
+    def draw(self, laws: Integers, draws: int, rng: np.random.Generator) -> Integers:
+        """So many draws from each of some laws, shape `(laws, draws)`."""
+        return self._counts_at(laws[:, None], rng.random((laws.size, draws)))
 
     def _counts_at(self, laws: Integers, level: Floats) -> Integers:
-        """The counts at levels of the laws' cumulative probabilities."""
+        """The counts at levels of the cumulative probabilities of laws, which are broadcast."""
         end = self._parts.start[laws + 1] - 1
         level = level * self._up_to[end]  # the last is 1 but for rounding
         key = laws + level * (1 - 1e-15)
