@@ -13,7 +13,7 @@ from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.compatible import Records, check_releases, number_of_records
 from opendp_bayes.inference.convolution.different_records import DifferentRecords
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
-from opendp_bayes.inference.engines.engine import Engine, Listed
+from opendp_bayes.inference.engines import Engine, Listed
 from opendp_bayes.inference.likelihood.drawn_counts import (
     DrawnCounts,
     check_envelope,

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.inference.answers.learned_posterior import learned_from
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.compatible import as_release
-from opendp_bayes.inference.engines.engine import Engine
+from opendp_bayes.inference.engines import Engine
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.inference.sampling.markov_chain import warn_of_draws

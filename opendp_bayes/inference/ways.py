@@ -30,7 +30,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import ReleasedData
 
 if TYPE_CHECKING:
-    from opendp_bayes.inference.engines.engine import Engine, Generator
+    from opendp_bayes.inference.engines import Engine, Generator
 
 #: Work that takes about a second or two.
 _QUICK_WORK = 500
@@ -143,8 +143,7 @@ class ByWeights(Way):
                     _check_enumerated(likelihood, mechanism)
 
     def exact(self, records_prior: Any = None) -> "Engine | None":
-        from opendp_bayes.inference.engines.engine import Listed
-        from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
+        from opendp_bayes.inference.engines import Listed, TwoCategories
         from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 
         prior, size, k = self.prior, self.size, self.prior.size

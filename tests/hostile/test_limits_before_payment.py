@@ -30,7 +30,7 @@ convolution/dense_tables:Convolved._weighted
 convolution/number_of_records:_highest
 convolution/numbers_and_tilts:numbers_of
 convolution/numbers_and_tilts:_in_parts
-engines/weighed_pairs:TwoCategories.together
+engines:TwoCategories.together
 levels/tree_counts:TreeCounts._set
 levels/tree:check_sums
 likelihood/drawn_counts:check_same_records
@@ -50,10 +50,10 @@ compatible:check_given_once
 compatible:check_releases
 compatible:check_same_rows
 compatible:check_whole
-answers/joint_table:positions_among
-answers/joint_table:check_others
-answers/joint_table:place_among
-answers/joint_table:TableCells.collapsed
+answers/by_label:positions_among
+answers/by_label:check_others
+answers/by_label:place_among
+answers/by_label:TableCells.collapsed
 answers/ordered:QuantilePosterior.value
 answers/ordered:quantiles_of
 answers/ordered:check_one_variable

@@ -10,11 +10,11 @@ import pytest
 from scipy import special
 
 import opendp_bayes as ob
-from opendp_bayes.inference.answers import posterior as posteriors, quantities, simultaneous
+from opendp_bayes.inference.answers import posterior as posteriors, quantities
 from opendp_bayes.inference.answers.comparison import DrawnDifferences
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.answers.simultaneous import pointwise_level
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws import beta_mixture
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, pointwise_level
 from tests.helpers.by_chains import by_chains
 from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import slow, some_of
@@ -164,7 +164,7 @@ def test_no_level_takes_many_steps(level, asked, monkeypatch):
     assert (steps := len(asked)) < 200
     if level == 0.05:  # negative control: without longer steps
         asked.clear()
-        monkeypatch.setattr(simultaneous, "_HARDLY", np.inf)
+        monkeypatch.setattr(beta_mixture, "_HARDLY", np.inf)
         assert pointwise_level(laws, draws, level) == found
         assert len(asked) > 1.5 * steps
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.laws.beta_differences import BetaDifferences
+from opendp_bayes.inference.answers.comparison import BetaDifferences
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 
 #: (a, b, weight) of the components of laws: smooth, narrow, two peaks, next to 0 and next to 1.

@@ -13,8 +13,7 @@ from opendp_bayes import (
     LaplaceParameters,
     noise_aware_posterior,
 )
-from opendp_bayes.inference.engines.engine import Listed
-from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
+from opendp_bayes.inference.engines import Listed, TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers as tables
 from opendp_bayes.inference.likelihood.normalisers import most_probable

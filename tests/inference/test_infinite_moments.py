@@ -153,7 +153,7 @@ def test_the_errors_of_draws_are_what_they_are(release, union, monkeypatch):
     1.5 (chi-squared: false alarm below 1e-4); that of single Dirichlets, which are averaged,
     spreads less.
     """
-    from opendp_bayes.inference.engines.engine import IndependentDraws
+    from opendp_bayes.inference.engines import IndependentDraws
 
     truth = union._engine
     means, errors = [], []

@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 from opendp_bayes import KNormParameters
-from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, nearest_dirichlet
 
 
 @pytest.mark.parametrize("concentration", [[0.01, 0.02], [0.3, 2.0, 50.0, 7.0], [1e6, 3e6]])

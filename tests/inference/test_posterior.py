@@ -13,7 +13,7 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes import KNormParameters, LaplaceParameters, noise_aware_posterior
-from opendp_bayes.inference.engines import engine
+from opendp_bayes.inference import engines
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip
 from tests.helpers.by_chains import by_chains
@@ -119,7 +119,7 @@ def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monke
         seen.append(concentration)
         return dirichlet(concentration, rng)
 
-    monkeypatch.setattr(engine, "dirichlet", spy)
+    monkeypatch.setattr(engines, "dirichlet", spy)
     answer(unequal)
     counts = np.concatenate(seen) - np.array(unequal.releases[0].prior)
     assert np.abs(counts - np.rint(counts)).max() < 1e-9

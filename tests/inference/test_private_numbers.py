@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from opendp_bayes.inference.convolution import numbers_and_tilts
-from opendp_bayes.inference.laws import mixtures_of_counts
+from opendp_bayes.inference.laws import count_laws
 from opendp_bayes.inference.likelihood.drawn_counts import (
     LARGEST_SCALE,
     DrawnCounts,
@@ -204,7 +204,7 @@ def test_ends_under_wide_noise_are_those_of_many_more_parts(name, monkeypatch):
         patched.setattr(numbers_and_tilts, "_SKEWED", 0.03)
         patched.setattr(numbers_and_tilts, "_NEAREST", 0.03)
         patched.setattr(numbers_and_tilts, "_RARE", 1.0)
-        patched.setattr(mixtures_of_counts, "_WIDTH", 0.2)
+        patched.setattr(count_laws, "_WIDTH", 0.2)
         finer = given_noise(drawn, prior, DiscreteLaplace(scale))
         right = finer.probabilities
     off = (found.mean() - right.mean()) / right.std()

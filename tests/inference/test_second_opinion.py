@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from opendp_bayes import noise_aware_posterior
-from opendp_bayes.inference.engines.engine import Listed
+from opendp_bayes.inference.engines import Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser, markov_chain
 from opendp_bayes.inference.sampling.importance import Weighted

@@ -7,8 +7,7 @@ import pytest
 
 from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.engines.engine import Listed
-from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
+from opendp_bayes.inference.engines import Listed, TwoCategories
 from opendp_bayes.inference.sampling.importance import Weighted
 from opendp_bayes.inference.ways import check_posterior, is_quick, way_of, way_to
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
+from opendp_bayes.inference.engines import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from tests.helpers.envelope import deviations

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
-from opendp_bayes.inference.engines.engine import Listed, mixtures_of_draws
+from opendp_bayes.inference.engines import Listed, mixtures_of_draws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.learned.cells import Cells, Draw
 from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of

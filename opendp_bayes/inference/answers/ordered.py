@@ -12,7 +12,7 @@ from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.display.wording import group_name, listed
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantity
-from opendp_bayes.inference.engines.engine import Groups
+from opendp_bayes.inference.engines import Groups
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_numbers

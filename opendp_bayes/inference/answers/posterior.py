@@ -12,10 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from opendp_bayes.display.pictures import Panel, plot_panel
 from opendp_bayes.display.sheet import labelled_frame
 from opendp_bayes.display.wording import group_name, label_said
-from opendp_bayes.inference.answers.by_label import Intervals, grouped_positions, positions_of
-from opendp_bayes.inference.answers.comparison import Comparison, Probability, standard_error
-from opendp_bayes.inference.answers.joint_table import TableCells, check_others, positions_among
-from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
+from opendp_bayes.inference.answers.by_label import (
+    Intervals,
+    TableCells,
+    check_others,
+    grouped_positions,
+    positions_among,
+    positions_of,
+)
+from opendp_bayes.inference.answers.comparison import (
+    BetaDifferences,
+    Comparison,
+    Probability,
+    standard_error,
+)
 from opendp_bayes.inference.answers.ordered import (
     QuantilePosterior,
     Quantiles,
@@ -34,11 +44,13 @@ from opendp_bayes.inference.answers.quantities import (
     check_function,
     checked,
 )
-from opendp_bayes.inference.answers.simultaneous import pointwise_level
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.engines.engine import Engine, Groups
-from opendp_bayes.inference.laws.beta_differences import BetaDifferences
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.engines import Engine, Groups
+from opendp_bayes.inference.laws.beta_mixture import (
+    BetaMixtures,
+    nearest_dirichlet,
+    pointwise_level,
+)
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
 from opendp_bayes.mathematics.telling import shortly, told, warn

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display.sheet import Sheet, Shown, labelled_frame
 from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.inference.answers.comparison import Probability, standard_error
-from opendp_bayes.inference.engines.engine import Engine
+from opendp_bayes.inference.engines import Engine
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mathematics.telling import told

@@ -23,12 +23,10 @@ from opendp_bayes.inference.convolution.number_of_records import Total, private,
 from opendp_bayes.inference.convolution.numbers_and_tilts import Numbers, numbers_of
 from opendp_bayes.inference.convolution.sums import Sums
 from opendp_bayes.inference.convolution.tilted_counts import Moments
-from opendp_bayes.inference.engines.engine import Groups
-from opendp_bayes.inference.engines.merged import ByLaws
+from opendp_bayes.inference.engines import ByLaws, Groups
 from opendp_bayes.inference.laws.beta_mixture import NEGLIGIBLE, BetaMixtures, varied
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, cells_between, log_or_nothing
-from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.mixtures_of_counts import binned, grouped, short_cells
+from opendp_bayes.inference.laws.count_laws import CountLaws, binned, grouped, short_cells
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.telling import warn

@@ -24,10 +24,9 @@ from opendp_bayes.inference.convolution.noisy_data_sets import (
     table_of,
     widened,
 )
-from opendp_bayes.inference.engines.engine import ByDraws, IndependentDraws
+from opendp_bayes.inference.engines import ByDraws, IndependentDraws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, varied
-from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.mixtures_of_counts import grouped
+from opendp_bayes.inference.laws.count_laws import CountLaws, grouped
 from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std

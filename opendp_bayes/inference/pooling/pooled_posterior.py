@@ -5,7 +5,7 @@ from typing import cast
 import numpy as np
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.engines.engine import Engine, Listed, mixtures_of_draws
+from opendp_bayes.inference.engines import Engine, Listed, mixtures_of_draws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.mathematics.all_but_one import all_but_one

@@ -16,7 +16,7 @@ from scipy import special
 
 from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.display.tables import Table
-from opendp_bayes.inference.engines.engine import Generator, Listed
+from opendp_bayes.inference.engines import Generator, Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import (
     dirichlet_multinomial,
     log_dirichlet_multinomial,

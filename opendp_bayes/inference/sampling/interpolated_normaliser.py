@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from opendp_bayes.inference.engines.engine import Generator, Listed
+from opendp_bayes.inference.engines import Generator, Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet_multinomial, log_rising
 from opendp_bayes.inference.likelihood.of_counts import Weighing
 from opendp_bayes.inference.sampling.importance import SPARSER, Proposals, Weighted, by_importance

@@ -10,7 +10,7 @@ from scipy import special
 
 from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.display.tables import Table
-from opendp_bayes.inference.engines.engine import Listed
+from opendp_bayes.inference.engines import Listed
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.data import Label

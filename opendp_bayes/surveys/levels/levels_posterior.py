@@ -15,10 +15,9 @@ from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.inference.answers.ordered import Quantiles
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
-from opendp_bayes.inference.engines.engine import ByDraws, Engine, Groups, IndependentDraws
+from opendp_bayes.inference.engines import ByDraws, Engine, Groups, IndependentDraws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
-from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.mixtures_of_counts import grouped
+from opendp_bayes.inference.laws.count_laws import CountLaws, grouped
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (

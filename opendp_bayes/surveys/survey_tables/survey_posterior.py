@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from scipy.special import ndtri
 
-from opendp_bayes.inference.answers.joint_table import check_others, place_among, positions_among
+from opendp_bayes.inference.answers.by_label import check_others, place_among, positions_among
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
 from opendp_bayes.mathematics.telling import told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from opendp_bayes.inference.answers.by_label import positions_among
 from opendp_bayes.inference.answers.comparison import Comparison, DrawnDifferences
-from opendp_bayes.inference.answers.joint_table import positions_among
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
-from opendp_bayes.inference.engines.engine import Engine
+from opendp_bayes.inference.engines import Engine
 from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
 from opendp_bayes.mathematics.validation import Floats, Integers, RandomState, as_generator, as_size
 from opendp_bayes.release_format.data import Label, Value

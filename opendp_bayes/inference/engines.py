@@ -1,12 +1,15 @@
-"""The questions that every engine answers about the counts given a release, and the answers where
-all data sets are listed, or draws of them. For noise on the counts the engine is
-`counts_given_noise`, and `markov_chain` and `importance` draw.
+"""The questions that every engine answers about the counts given a release; and the engines that
+need no noise on counts. All data sets are listed, or draws of them. Groups of categories are
+categories of an engine that computes their laws. Two categories and a public number of records have
+a binomial count with a Beta prior, whose weight is summed in cells that are halved until it is
+smooth. For noise on the counts the engine is `counts_given_noise`, and `markov_chain` and
+`importance` draw.
 
 The probabilities given the counts are Dirichlet, so nothing else is needed.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,9 +17,9 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
-from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
-from opendp_bayes.inference.laws.mixtures_of_counts import grouped
+from opendp_bayes.inference.laws.count_cells import NOTHING, cells_from, graded_edges, refined
+from opendp_bayes.inference.laws.count_laws import CountLaws, binned, grouped, short_cells
+from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet, log_rising
 from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -245,3 +248,139 @@ def mixtures_of_draws(
 def summed(values: Any, groups: Groups) -> Any:
     """The sums over the groups of counts, or of a prior, of shape `(..., k)`."""
     return np.stack([values[..., list(group)].sum(axis=-1) for group in groups], axis=-1)
+
+
+class ByLaws(Engine):
+    """An engine that computes the laws of single categories and of groups of them."""
+
+    @abstractmethod
+    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
+        """The laws of the counts of groups of categories, and of their probabilities; of no group
+        that holds all categories, or none.
+        """
+
+    @abstractmethod
+    def given(self, categories: Sequence[int]) -> "ByLaws": ...
+
+    def merged(self, groups: Groups) -> "Merged":
+        return Merged(self, groups)
+
+    def cumulative(self, ends: Integers) -> BetaMixtures:
+        return self.merged([range(end) for end in ends.tolist()]).probabilities
+
+
+class Merged(ByLaws):
+    """The counts of groups of categories, each of them a sum."""
+
+    def __init__(self, whole: ByLaws, groups: Groups) -> None:
+        self._whole, self._groups = whole, groups
+        self.prior = summed(whole.prior, groups)
+
+    @cached_property
+    def _laws(self) -> list[tuple[CountLaws, BetaMixtures]]:
+        counts, probabilities = self._whole.counts, self._whole.probabilities
+        groups = [group for group in self._groups if len(group) > 1]
+        several = iter(self._whole.together(groups) if groups else [])
+        return [
+            next(several)
+            if len(group) > 1
+            else (counts.chosen(np.array(group)), probabilities[group[0]])
+            for group in self._groups
+        ]
+
+    @cached_property
+    def probabilities(self) -> BetaMixtures:
+        return BetaMixtures.joined([mixture for _, mixture in self._laws])
+
+    @cached_property
+    def counts(self) -> CountLaws:
+        return CountLaws.joined([law for law, _ in self._laws])
+
+    @property
+    def records(self) -> CountLaws:
+        return self._whole.records
+
+    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
+        return self._whole.together([self._members(group) for group in groups])
+
+    def merged(self, groups: Groups) -> "Merged":
+        return Merged(self._whole, [self._members(group) for group in groups])
+
+    def given(self, categories: Sequence[int]) -> "Merged":
+        """The categories of these groups among themselves."""
+        inside = sorted(self._members(categories))
+        place = {category: position for position, category in enumerate(inside)}
+        some = [[place[member] for member in self._groups[group]] for group in categories]
+        return Merged(self._whole.given(inside), some)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> Any:
+        return self._whole.sample_sums(self._groups, draws, rng)
+
+    def sample_sums(self, groups: Groups, draws: int, rng: np.random.Generator) -> Any:
+        return self._whole.sample_sums([self._members(group) for group in groups], draws, rng)
+
+    def _members(self, groups: Sequence[int]) -> list[int]:
+        return [member for group in groups for member in self._groups[group]]
+
+
+class TwoCategories(ByLaws):
+    """The engine of two categories and a public size: only the count of the first is unknown.
+
+    `log_likelihood` takes counts of shape `(m, 2)`; near the counts of the first in `around` it may
+    have a peak or a kink.
+    """
+
+    def __init__(
+        self,
+        log_likelihood: Callable[[Integers], Floats],
+        around: Iterable[int],
+        prior: Floats,
+        size: int,
+    ) -> None:
+        self._log_likelihood, self.prior, self._size = log_likelihood, prior, size
+        self._around = [*around, self._mode()]
+
+    def _log_weight(self, row: Integers, counts: Floats) -> Floats:
+        """Weigh counts of the first, in row 0, or of the second."""
+        first = np.floor(np.where(row == 0, counts, self._size - counts)).astype(np.int64)
+        both = np.column_stack([first.ravel(), self._size - first.ravel()])
+        log_weight = self._log_likelihood(both) + log_rising(both, self.prior).sum(axis=1)
+        return np.maximum(log_weight, NOTHING).reshape(first.shape)
+
+    def _mode(self) -> int:
+        """Mode of the prior, where it has one between 0 and the size."""
+        away = np.maximum(self.prior - 1, 0)
+        return int(self._size * (away[0] / away.sum() if away.sum() else 0.5))
+
+    @cached_property
+    def _laws(self) -> tuple[CountLaws, BetaMixtures]:
+        alpha, others, size = self.prior, self.prior[::-1], self._size
+        edges = graded_edges(size, self._around)[:-1]
+        start = cells_from(np.stack([edges, size - edges]), np.zeros(2), np.full(2, size))
+        law = CountLaws.of(refined(self._log_weight, start, 2), self._log_weight)
+        law = CountLaws.of(short_cells(law, alpha, others, size), self._log_weight)
+        row, mass, x = binned(law, alpha, others, size, law.std())
+        return law, grouped(alpha[row] + x, others[row] + (size - x), mass, x, size - x, row)
+
+    @property
+    def probabilities(self) -> BetaMixtures:
+        return self._laws[1]
+
+    @property
+    def counts(self) -> CountLaws:
+        return self._laws[0]
+
+    @property
+    def records(self) -> CountLaws:
+        return CountLaws.of_number(self._size)
+
+    def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
+        raise AssertionError("no group of two categories holds both")
+
+    def given(self, categories: Sequence[int]) -> ByLaws:
+        ordered = list(categories) == [0, 1]
+        return self if ordered else self.merged([[category] for category in categories])
+
+    def sample(self, draws: int, rng: Generator) -> Integers:
+        first = self.counts.draw(np.zeros(1, dtype=np.int64), draws, rng)[0]
+        return np.column_stack([first, self._size - first])
