@@ -16,8 +16,8 @@ from opendp_bayes.inference.likelihood.drawn_counts import (
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from tests.helpers.dense_counts import Dense
-from tests.helpers.evidence import log_evidence
 from tests.helpers.far_counts import Private, Public
+from tests.helpers.given_noise import log_evidence
 from tests.helpers.noised_counts import Look, NotServedError, Setting
 
 NOISE = {"laplace": DiscreteLaplace, "floored": FlooredLaplace, "gaussian": DiscreteGaussian}

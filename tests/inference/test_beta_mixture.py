@@ -30,28 +30,6 @@ def test_one_component_is_scipys_beta(a, b):
     assert oracle.cdf(mixture.quantile(probabilities)) == pytest.approx(probabilities, abs=1e-11)
 
 
-def test_several_components_add_up_by_their_weights():
-    a, b, weights = (
-        np.array([0.3, 40.0, 5.0]),
-        np.array([2.0, 60.0, 0.2]),
-        np.array([0.5, 0.2, 0.3]),
-    )
-    mixture = BetaMixtures.single(a, b, weights)
-    values = np.linspace(0, 1, 11).reshape(11, 1)
-    assert mixture.cdf(values) == pytest.approx((stats.beta(a, b).cdf(values) @ weights)[:, None])
-    assert mixture.pdf(values[1:-1]) == pytest.approx(
-        (stats.beta(a, b).pdf(values[1:-1]) @ weights)[:, None]
-    )
-    sampled = stats.beta(a[:, None], b[:, None]).ppf((np.arange(20_000) + 0.5) / 20_000)
-    mean = weights @ sampled.mean(axis=1)
-    assert mixture.mean() == pytest.approx(mean, abs=1e-4)
-    assert mixture.variance() == pytest.approx(
-        weights @ ((sampled - mean) ** 2).mean(axis=1), abs=1e-4
-    )
-    levels = np.array([0.1, 0.5, 0.7])[:, None]
-    assert mixture.cdf(mixture.quantile(levels)) == pytest.approx(levels, abs=1e-11)
-
-
 def test_values_beyond_the_range_and_probabilities_at_its_ends():
     mixture = single(2.0, 3.0)
     values, ends = np.array([[-1.0], [0.0], [1.0], [2.0]]), np.array([[0.0], [1.0]])
@@ -89,32 +67,6 @@ def test_a_quantile_below_every_float_is_next_to_zero():
     assert 0 <= single(1e-3, 5.0).quantile(0.001) < 1e-300
 
 
-def many():
-    rng = np.random.default_rng(0)
-    sizes = np.array([1, 7, 30])
-    a, b = rng.uniform(0.01, 90, 38), rng.uniform(0.01, 900, 38)
-    weights = np.concatenate([rng.dirichlet(np.ones(size)) for size in sizes])
-    return BetaMixtures(a, b, weights, np.append(0, np.cumsum(sizes)))
-
-
-def test_many_mixtures_at_once_are_each_of_them():
-    mixtures = many()
-    values = np.linspace(0.01, 0.99, 9)[:, None]
-    levels = np.array([0.001, 0.3, 0.5, 0.9, 0.999])[:, None]
-    for i in range(3):
-        one = mixtures[i]
-        assert mixtures.mean()[i] == pytest.approx(one.mean()[0], rel=1e-14)
-        assert mixtures.variance()[i] == pytest.approx(one.variance()[0], rel=1e-12)
-        assert mixtures.cdf(values)[:, i] == pytest.approx(one.cdf(values)[:, 0], abs=1e-14)
-        assert mixtures.pdf(values)[:, i] == pytest.approx(one.pdf(values)[:, 0], rel=1e-12)
-        assert mixtures.quantile(levels)[:, i] == pytest.approx(one.quantile(levels)[:, 0])
-        for found, right in zip(mixtures.interval(0.9), one.interval(0.9), strict=True):
-            assert found[i] == pytest.approx(right[0])
-        alone = one.shortest_interval(0.9)
-        shortest = zip(mixtures.shortest_interval(0.9), alone, strict=True)
-        assert all(found[i] == pytest.approx(right[0]) for found, right in shortest)
-
-
 def test_both_ends_are_alike():
     """What is near 1 has the digits of what is near 0."""
     mixtures = BetaMixtures(np.array([0.02, 3.0]), np.array([3.0, 0.02]), np.ones(2), np.arange(3))
@@ -145,19 +97,6 @@ def test_shortest_intervals_are_never_reversed():
     for a, b in [(1e9, 3.0), (3.0, 1e12), (1e-6, 1e-6), (1e12, 1e12), (0.5, 1e-9)]:
         lower, upper = single(a, b).shortest_interval(0.5)
         assert lower <= upper
-
-
-def test_variances_are_those_within_the_components_and_of_their_means():
-    rng = np.random.default_rng(0)
-    a, b = 10.0 ** rng.uniform(-3, 5, (2, 12))
-    weights = rng.dirichlet(np.ones(4), 3).ravel()
-    found = BetaMixtures(a, b, weights, np.arange(0, 13, 4)).variance()
-    right = []
-    for part in np.split(np.arange(12), 3):
-        mean = weights[part] @ (a[part] / (a[part] + b[part]))
-        own = stats.beta(a[part], b[part])
-        right.append(weights[part] @ (own.var() + (own.mean() - mean) ** 2))
-    assert found == pytest.approx(right, rel=1e-12)
 
 
 def test_a_component_of_next_to_no_weight_is_left_out():

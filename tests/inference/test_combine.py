@@ -13,11 +13,11 @@ from opendp_bayes.inference.likelihood import normalisers as tables
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.ways import way_of
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.brute_force import of_several as brute, worst
 from tests.helpers.every_data_set import EveryDataSet
-from tests.helpers.noise_laws import DiscreteGaussian
 from tests.helpers.releases import guarantee
 
 PRIOR = (0.5, 1.0, 2.0)

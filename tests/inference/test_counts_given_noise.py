@@ -11,13 +11,12 @@ import pytest
 from scipy import special, stats
 
 from opendp_bayes.inference.convolution import sums
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers import envelope, oracles
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.dense_counts import Dense
-from tests.helpers.evidence import log_evidence
 from tests.helpers.far_counts import Private, Public
-from tests.helpers.given_noise import given_noise
-from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
+from tests.helpers.given_noise import given_noise, log_evidence
 from tests.helpers.noised_counts import Look, Setting, log_rising
 from tests.helpers.sweeps import some_of
 from tests.helpers.weighed_pairs import OnPanels, panels

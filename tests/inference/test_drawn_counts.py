@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 
 LAWS = [DiscreteLaplace(2.0), FlooredLaplace(1.5), DiscreteGaussian(3.0)]
 NOISED = (True, False, True)

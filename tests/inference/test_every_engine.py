@@ -29,7 +29,7 @@ from tests.helpers import learned_model, oracles
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.envelope import NOISE
 from tests.helpers.every_data_set import EveryDataSet
-from tests.helpers.evidence import log_evidence
+from tests.helpers.given_noise import log_evidence
 from tests.helpers.noised_counts import Look, Setting
 from tests.helpers.pooled_ranks import KAPPA
 from tests.helpers.random_surveys import chains_for, deviations, listed, random_survey

@@ -7,9 +7,8 @@ from flint import arb, ctx
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories, hardness
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising, log_rising_factorial
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from tests.helpers.evidence import log_absolute
-from tests.helpers.given_noise import categories_of
-from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from tests.helpers.given_noise import categories_of, log_absolute
 
 
 def categories(law, drawn=(5, -3, 10**6), prior=(0.001, 1.0, 3e7), noised=(True, True, True)):

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from opendp_bayes.inference.convolution.number_of_records import private
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from tests.helpers.given_noise import categories_of
-from tests.helpers.noise_laws import DiscreteLaplace
 
 
 def known(drawn, scale=2.0, prior=1.0):

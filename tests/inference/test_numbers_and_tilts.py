@@ -9,9 +9,9 @@ from scipy import stats
 from opendp_bayes.inference.convolution import numbers_and_tilts, sums
 from opendp_bayes.inference.convolution.number_of_records import private, public
 from opendp_bayes.inference.convolution.numbers_and_tilts import numbers_of
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.envelope import posterior, random_setting
 from tests.helpers.given_noise import categories_of, given_noise
-from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 TIMES = np.array([1, 1, 2])
 
@@ -145,3 +145,27 @@ def test_what_a_transform_rounds_to_is_not_the_posterior():
     assert np.all(np.diff(found.probabilities.start) > 0)
     assert counts.sum() == pytest.approx(found.records.mean()[0], rel=1e-3)
     assert found.records.mean()[0] == pytest.approx(1030, rel=0.02)
+
+
+def test_the_fourth_cumulants_of_many_counts_do_not_add_up(monkeypatch):
+    """A thousand on a lattice that is longer than each of them is wide: the density of their sum
+    is that of finer ones to 1e-4, and with longer steps it would not be.
+    """
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(400, 900, 20)
+    categories, times = categories_of(drawn, np.ones(20), DiscreteLaplace(60.0)), np.full(20, 50)
+    known, off = numbers_of(categories, times, public(int(times @ drawn), 1000.0)), {}
+    row = np.zeros(9, dtype=int)
+    at = known.moments.mean[0] @ times + 1000.0 * np.arange(-4, 5)
+
+    def densities(**values):
+        with monkeypatch.context() as patched:
+            for name, value in values.items():
+                patched.setattr(sums, name, value)
+            return sums.Sums(known, times).laws(times[:, None]).read(row, at)
+
+    right = densities(_STEP=0.01)
+    for name, cumulant in (("finer", sums._CUMULANT), ("as long", 1e9)):
+        off[name] = np.max(np.abs(densities(_CUMULANT=cumulant, _STEP=0.14) / right - 1))
+    assert off["finer"] < 3e-4
+    assert off["as long"] > 3e-3

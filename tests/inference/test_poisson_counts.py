@@ -7,7 +7,7 @@ from scipy import special
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.poisson_counts import PoissonCounts, log_poisson
-from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 
 DRAWN = np.array([50, -3, 0, 900, 4, 7])
 RATES = np.array([40, 2, 0.01, 700, 100, 1e-9])

@@ -13,10 +13,10 @@ from opendp_bayes.inference.likelihood.drawn_counts import (
     DrawnCounts,
     check_envelope,
 )
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.dense_counts import Dense
 from tests.helpers.envelope import errors, posterior
 from tests.helpers.given_noise import given_noise
-from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.noised_counts import Look, Setting
 from tests.helpers.sweeps import some_of
 

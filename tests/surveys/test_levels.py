@@ -24,8 +24,7 @@ from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.surveys.levels.tree import Look, Tree, Weights
 from opendp_bayes.surveys.levels.tree_counts import TreeCounts, log_sums
 from opendp_bayes.surveys.levels.windows import fitted, starting_windows
-from tests.helpers.evidence import log_evidence
-from tests.helpers.given_noise import given_noise
+from tests.helpers.given_noise import given_noise, log_evidence
 from tests.helpers.nested_counts import largest_error, random_case, regular
 from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import slow

@@ -1,6 +1,8 @@
 """Ledgers: in Contexts, at once, killed, and where nothing can be written."""
 
+import os
 import sqlite3
+import subprocess
 import sys
 import threading
 import time
@@ -17,8 +19,8 @@ from opendp_bayes.trusted import ledger as module
 from opendp_bayes.trusted.account import Loss
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.ledger import read_accounts
-from tests.helpers.checked_apart import checked_apart
 from tests.helpers.command_line import run
+from tests.helpers.sources import ROOT
 from tests.helpers.sweeps import slow
 
 UNIT = dp.unit_of(contributions=1)
@@ -29,6 +31,17 @@ VOTE = {"column": "vote", "nulls": False}
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "b.ledger"
+
+
+def checked_apart(
+    check: str, folder: Path, number: int, *control: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a check of `ledger_processes` in this folder."""
+    folder.chmod(0o755)
+    command = [sys.executable, "-m", "tests.helpers.ledger_processes", check, str(folder)]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
+    output = {"check": False, "capture_output": True, "text": True}
+    return subprocess.run([*command, str(number), *control], cwd=ROOT, env=environment, **output)
 
 
 def opened(ledger, loss=dp.loss_of(epsilon=9.0), unit=UNIT, frame=DATA):  # noqa: B008 - a value
