@@ -178,23 +178,23 @@ def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Flo
     return array
 
 
-def as_counts(counts: ArrayLike, k: int | None = None, name: str = "counts") -> Integers:
+def as_counts(counts: ArrayLike, k: int | None = None) -> Integers:
     """Return `counts` as an int64 array of shape `(k,)` of non-negative whole numbers."""
     try:
         array = np.asarray(counts)
     except (TypeError, ValueError):
-        raise TypeError(f"{name}={told(counts)}: must be a sequence of whole numbers.") from None
+        raise TypeError(f"counts={told(counts)}: must be a sequence of whole numbers.") from None
     if array.ndim != 1 or array.size < 2 or (k is not None and array.size != k):
         wanted = "at least 2" if k is None else str(k)
         raise ValueError(
-            f"{name}: has shape {array.shape}; must have {wanted} entries, one for each category."
+            f"counts: has shape {array.shape}; must have {wanted} entries, one for each category."
         )
     if array.dtype.kind not in "iu" and not (
         array.dtype.kind == "f" and np.all(array == np.rint(array))
     ):
-        raise TypeError(f"{name}: has dtype {array.dtype}; must hold whole numbers.")
+        raise TypeError(f"counts: has dtype {array.dtype}; must hold whole numbers.")
     if not (np.all(array >= 0) and np.all(array <= LARGEST_CONCENTRATION)):
-        raise ValueError(f"{name}: every entry must be between 0 and {LARGEST_CONCENTRATION:.0e}.")
+        raise ValueError(f"counts: every entry must be between 0 and {LARGEST_CONCENTRATION:.0e}.")
     return array.astype(np.int64)
 
 

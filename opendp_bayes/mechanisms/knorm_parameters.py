@@ -138,23 +138,18 @@ class KNormParameters(NoisyCounts):
         the tail.
         """
         j = k - 1
-
-        def enough(norm: int) -> bool:
-            log_ratio = math.log1p((j - 1) / (norm + 2)) - 1 / self.scale
-            if log_ratio >= 0:
-                return False
-            log_tail = (
-                math.log(math.comb(2 * j, j) * math.comb(norm + j, j - 1))
-                - (norm + 1) / self.scale
-                - math.log(-math.expm1(log_ratio))
-            )
-            return log_tail < -reach / self.scale - NEGLIGIBLE
-
         # There are at least k (k - 1) vectors of every norm from 1.
         norm, largest = reach, LARGEST_NOISE // (k * k * (k - 1))
         while norm <= largest and vectors_within(norm, k) * k <= LARGEST_NOISE:
-            if enough(norm):
-                return norm
+            log_ratio = math.log1p((j - 1) / (norm + 2)) - 1 / self.scale
+            if log_ratio < 0:
+                log_tail = (
+                    math.log(math.comb(2 * j, j) * math.comb(norm + j, j - 1))
+                    - (norm + 1) / self.scale
+                    - math.log(-math.expm1(log_ratio))
+                )
+                if log_tail < -reach / self.scale - NEGLIGIBLE:
+                    return norm
             norm += 1
         raise self._too_many(k)
 

@@ -70,17 +70,19 @@ class Widths(ABC):
     with a hash, so that results for one serve its equals.
     """
 
-    @abstractmethod
     def width(self, counts: Integers, prior: Floats) -> float:
-        """Width at one data set, shape `(k,)`, within `RELATIVE_ERROR` and two roundings."""
+        """Width at one data set, shape `(k,)`, of at least one record."""
+        return float(self.widths_at(counts[None], prior)[0])
 
     def widths(self, size: int, prior: Floats) -> Floats:
         """Widths at every data set, in the order of `simplex.candidates`."""
         return self.widths_at(candidates(size, prior.size), prior)
 
+    @abstractmethod
     def widths_at(self, counts: Integers, prior: Floats) -> Floats:
-        """Widths at every row of `counts`, shape `(m, k)`, all with the same positive sum."""
-        return np.array([self.width(row, prior) for row in counts])
+        """Widths at every row of `counts`, shape `(m, k)`, all with the same positive sum, within
+        `RELATIVE_ERROR` and two roundings.
+        """
 
     @abstractmethod
     def smallest_width(self, size: int, prior: Floats) -> float:

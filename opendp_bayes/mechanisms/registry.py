@@ -104,7 +104,7 @@ def register_for_documents(kind: type[Any]) -> None:
     Parameters
     ----------
     kind : type[Any]
-        Type A dataclass with a `name`; where another mechanism is loaded by that name, it is meant.
+        A dataclass with a `name`; where another mechanism is loaded by that name, it is meant.
     """
     _in_documents[kind.name] = kind
 

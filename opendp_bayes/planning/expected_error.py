@@ -9,7 +9,7 @@ question has the same answer.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -67,17 +67,27 @@ class ExpectedError:
 
 def expected_error(setting: Setting, counts: Integers) -> ExpectedError:
     """The error of a mechanism at true counts of shape `(k,)`."""
-    law, prior = release_law(setting, counts), setting.prior_array
-    distance = hellinger_distance(prior + law.counts, prior + counts)
+    law, distance = _distances(setting, counts)
     total = law.counts.sum(axis=1)
     categories = [0] if counts.size == 2 and np.all(total == total[0]) else range(counts.size)
     return ExpectedError(
         counts=tuple(counts.tolist()),
         hellinger=float(law.weights @ distance),
-        interval_width=_mean_width(law, prior, int(counts.sum()), categories),
+        interval_width=_mean_width(law, setting.prior_array, int(counts.sum()), categories),
         standard_error=float(np.std(distance) / math.sqrt(distance.size)) if law.simulated else 0.0,
         method="simulated" if law.simulated else "exact",
     )
+
+
+def _mean_distance(setting: Setting, counts: Integers) -> float:
+    law, distance = _distances(setting, counts)
+    return float(law.weights @ distance)
+
+
+def _distances(setting: Setting, counts: Integers) -> tuple[ReleaseLaw, Floats]:
+    """The law of a release, and the distance of each outcome from the posterior of the counts."""
+    law, prior = release_law(setting, counts), setting.prior_array
+    return law, hellinger_distance(prior + law.counts, prior + counts)
 
 
 def expected_width(setting: Setting, counts: Integers, part: slice) -> float:
@@ -128,30 +138,25 @@ def mean_error(errors: Mapping[str, float]) -> float:
 def score_of(setting: Setting, shares: Mapping[str, Any], records: int) -> float:
     """The score that a plan would give to a mechanism, in less time."""
     wanted = {"stated": shares["stated"]} if "stated" in shares else shares
-    prior, errors = setting.prior_array, {}
-    for proportion, counts in counts_at(wanted, setting, records).items():
-        law = release_law(setting, counts)
-        distance = hellinger_distance(prior + law.counts, prior + counts)
-        errors[proportion] = float(law.weights @ distance)
-    return mean_error(errors)
+    return mean_error(_at_each(_mean_distance, setting, wanted, records))
 
 
 def errors_at(
     setting: Setting, shares: Mapping[str, Any], records: int
 ) -> dict[str, ExpectedError]:
     """The expected error at each of the proportions of so many records."""
-    counts = counts_at(shares, setting, records)
-    return {
-        proportion: expected_error(setting, counts_of_share)
-        for proportion, counts_of_share in counts.items()
-    }
+    return _at_each(expected_error, setting, shares, records)
 
 
-def counts_at(shares: Mapping[str, Any], setting: Setting, records: int) -> dict[str, Integers]:
-    """Counts of so many records in each of the proportions."""
-    prior = setting.prior_array
+def _at_each(
+    error: Callable[[Setting, Integers], Any],
+    setting: Setting,
+    shares: Mapping[str, Any],
+    records: int,
+) -> dict[str, Any]:
+    """An error at the counts of so many records in each of the proportions."""
     return {
-        proportion: counts_in_proportion(records, prior, share)
+        proportion: error(setting, counts_in_proportion(records, setting.prior_array, share))
         for proportion, share in shares.items()
     }
 

@@ -39,7 +39,6 @@ from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.budget import loss_in, relative_to_budget, shown
 from opendp_bayes.trusted.measurements import measurement_of
-from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.posteriors import make_dirichlet_multinomial
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, groups_and_labels
 from opendp_bayes.trusted.stable_plans import ungrouped
@@ -194,14 +193,11 @@ def ask(
     question: Question,
     mechanism: str | Mechanism = "auto",
     options: Mapping[str, Option] | None = None,
-    *,
-    noise_only: bool = False,
 ) -> BoundQuery:
     """Put a question to an OpenDP query on a polars frame that is not grouped (`before_groups`), or
     to any other `Countable`.
 
-    `mechanism` and `options` are those of `posterior`; with `noise_only`, `"auto"` chooses noise on
-    the counts. Reads no data.
+    `mechanism` and `options` are those of `posterior`. Reads no data.
 
     Raises
     ------
@@ -224,7 +220,7 @@ def ask(
         if space.size is None:
             mechanism, settings = mechanism_for_groups(mechanism, settings)
         result = _marked(question, split_of(space))
-    fit = fit_of(mechanism, settings, space, learned=question.learned, noise_only=noise_only)
+    fit = fit_of(mechanism, settings, space, learned=question.learned)
     return BoundQuery(*unit, result, question, counts, frame, posterior, space, fit)
 
 
@@ -320,12 +316,13 @@ def _ordered(question: Question) -> tuple[str, ...]:
 def _row(bound: BoundQuery, budget: Any) -> dict[str, Any]:
     """The row, without the width of an interval, which takes time to compute."""
     mechanism, loss = bound.fitted(budget).mechanism, bound.loss(budget)
-    measure, learned = parts_of(bound.base).output_measure, bound.question.learned
+    measure, learned = bound.measure, bound.question.learned
+    prior = bound.space.prior[: len(groups_and_labels(bound.space.categories)[1]) or None]
     return {
         "column": ", ".join(bound.question.columns),
         "aggregate": _aggregate(bound),
         "categories": _where_from(bound),
-        "prior": prior_said(_prior(bound), learned=learned, ordered=bound.question.ordered or ()),
+        "prior": prior_said(prior, learned=learned, ordered=bound.question.ordered or ()),
         "nulls": _where_counted(bound, "nulls"),
         "unknown": _where_counted(bound, "unknown"),
         "mechanism": type(mechanism).__name__,
@@ -338,12 +335,6 @@ def _row(bound: BoundQuery, budget: Any) -> dict[str, Any]:
         "rho": loss.rho,
         "debits": f"{shown(loss_in(measure)(loss))} ({measure})",
     }
-
-
-def _prior(bound: BoundQuery) -> tuple[float, ...]:
-    """The prior of the categories, of one group where there are groups."""
-    _, labels = groups_and_labels(bound.space.categories)
-    return bound.space.prior[: len(labels) or None]
 
 
 def _aggregate(bound: BoundQuery) -> str:

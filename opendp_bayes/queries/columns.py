@@ -62,7 +62,8 @@ def labelled_column(
             " (OpenDP calls every column nullable when it infers the domain. Filling nulls in"
             " the plan, with fill_null, settles it too.)"
         )
-    if unknown is None and not covers(kind, listed):
+    possible = (True, False) if kind.kind == "boolean" else kind.declared
+    if unknown is None and (possible is None or not set(possible) <= set(listed)):
         raise ValueError(
             f"unknown=None: column {column!r} of type {kind.type} may hold values outside the"
             " categories. Pass unknown= with the label to count them under: one of the"
@@ -232,12 +233,6 @@ def _to_write(label: Any, expected: type, column: str) -> str:
     if expected is int and isinstance(label, str) and label.strip().lstrip("-").isdecimal():
         return f" Write {int(label)} without quotes."
     return ""
-
-
-def covers(column_kind: ColumnKind, categories: tuple[Value, ...]) -> bool:
-    """True if the column cannot hold values outside the categories."""
-    values = (True, False) if column_kind.kind == "boolean" else column_kind.declared
-    return values is not None and set(values) <= set(categories)
 
 
 def check_new(policy: str, label: Label, labels: Sequence[Label]) -> None:

@@ -32,11 +32,10 @@ def fit_of(
     space: PosteriorSpace,
     *,
     learned: bool = False,
-    noise_only: bool = False,
 ) -> Fit:
     """A mechanism value as it is, or the function from a loss to the mechanism that a name and its
-    options describe, at its smallest scale. For a learned prior it must add noise to the counts;
-    with `noise_only`, `"auto"` chooses among those that do.
+    options describe, at its smallest scale. For a learned prior it must add noise to the counts,
+    and `"auto"` chooses among those that do.
     """
     prior = space.prior_array
     if not isinstance(mechanism, str):
@@ -58,10 +57,7 @@ def fit_of(
     template = _template(mechanism, options, space.size)
     if template is None:
         return lambda loss: choose(
-            lambda setting: smallest_scale(setting, loss),
-            space.size,
-            prior,
-            noise_only=learned or noise_only,
+            lambda setting: smallest_scale(setting, loss), space.size, prior, noise_only=learned
         )
     # The scale found is checked when the query is resolved.
     setting = Setting.of(template, space.size, prior)

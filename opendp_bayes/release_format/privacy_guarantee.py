@@ -68,7 +68,7 @@ class PrivacyGuarantee:
 
     @classmethod
     def none(cls, size: int | None) -> "PrivacyGuarantee":
-        """PrivacyGuarantee nothing: of noisy counts whose privacy is for others to state."""
+        """No guarantee: of noisy counts whose privacy is for others to state."""
         return cls(None if size is None else as_size(size), 1, NO_BOUND, _NOT_STATED)
 
     @property

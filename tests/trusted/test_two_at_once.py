@@ -170,18 +170,16 @@ def test_columns_in_order_are_said_in_the_order_given() -> None:
 
 
 @pytest.mark.parametrize("learned", [False, True])
-@pytest.mark.parametrize("noise_only", [False, True])
-def test_auto_is_among_noise_on_counts_for_either_reason(learned, noise_only, monkeypatch):
-    """A prior that is learned, or one posterior of several tables."""
+def test_auto_is_among_noise_on_counts_for_a_prior_that_is_learned(learned, monkeypatch):
     asked: list[bool] = []
     monkeypatch.setattr(mechanism_choice, "choose", lambda *_, noise_only: asked.append(noise_only))
-    fit: Any = mechanism_choice.fit_of("auto", {}, SPACE, learned=learned, noise_only=noise_only)
+    fit: Any = mechanism_choice.fit_of("auto", {}, SPACE, learned=learned)
     fit(lambda setting: 1.0)
-    assert asked == [learned or noise_only]
+    assert asked == [learned]
     if learned:
         for mechanism in ("permute_and_flip", ob.mechanisms.PermuteAndFlip(1.0)):
             with pytest.raises(ValueError, match="prior"):
-                mechanism_choice.fit_of(mechanism, {}, SPACE, learned=True, noise_only=noise_only)
+                mechanism_choice.fit_of(mechanism, {}, SPACE, learned=True)
 
 
 # --- maps at several records, and under unequal priors

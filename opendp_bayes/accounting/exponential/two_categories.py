@@ -9,7 +9,7 @@ outcome of a pair `(t, t + m)` is one row apart.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -110,16 +110,14 @@ def _least_divergence(size: int, prior: tuple[float, float], offset: int) -> flo
 
 def distance_tables(
     size: int, prior: tuple[float, float], reach: int, last: int, overlap: int
-) -> Iterator[tuple[int, Floats]]:
+) -> Iterable[tuple[int, Floats]]:
     """Blocks of data sets `first, ...`: the first, and `H(t, t + j)` of shape `(2 reach + 1, data
     sets)`, infinite where `t + j` is no outcome.
 
     Together they cover `0..last + overlap`, each with the first `overlap` columns of the next.
     """
-    if (2 * reach + 1) * (last + 1) <= _CACHED_ENTRIES:
-        yield from _cached_tables(size, prior, reach, last, overlap)
-    else:
-        yield from _tables(size, prior, reach, last, overlap)
+    are_cached = (2 * reach + 1) * (last + 1) <= _CACHED_ENTRIES
+    return (_cached_tables if are_cached else _tables)(size, prior, reach, last, overlap)
 
 
 @lru_cache(maxsize=4)

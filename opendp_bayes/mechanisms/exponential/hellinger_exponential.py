@@ -12,7 +12,6 @@ from opendp_bayes.mathematics.exponential.sensitivity import (
     RELATIVE_ERROR,
     global_sensitivity,
     local_sensitivities_at,
-    local_sensitivity,
     smallest_local_sensitivity,
 )
 from opendp_bayes.mathematics.rounding import round_down, upper_end
@@ -63,13 +62,6 @@ class HellingerExponential(PosteriorExponential):
     def __post_init__(self) -> None:
         super().__post_init__()
         as_choice(self.sensitivity, "sensitivity", ("global", "local"))
-
-    def width(self, counts: Integers, prior: Floats) -> float:
-        return (
-            self.scale
-            if self.sensitivity == "global"
-            else self.scale * local_sensitivity(counts, prior)
-        )
 
     def widths_at(self, counts: Integers, prior: Floats) -> Floats:
         return (

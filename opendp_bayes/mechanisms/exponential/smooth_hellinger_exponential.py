@@ -13,7 +13,6 @@ from opendp_bayes.mathematics.exponential.sensitivity import (
     smallest_local_sensitivity,
     smooth_sensitivities,
     smooth_sensitivities_at,
-    smooth_sensitivity,
 )
 from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes.mathematics.simplex import number_of_candidates
@@ -92,9 +91,6 @@ class SmoothHellingerExponential(PosteriorExponential):
     def smoothness(self) -> tuple[str, tuple[float, float]]:
         """The parameter that the calibration may choose, and the range in which it looks."""
         return ("gamma", _GAMMAS) if self.gamma is not None else ("beta", _BETAS)
-
-    def width(self, counts: Integers, prior: Floats) -> float:
-        return self.scale * smooth_sensitivity(counts, prior, gamma=self.gamma, beta=self.beta)
 
     def widths(self, size: int, prior: Floats) -> Floats:
         return self.scale * smooth_sensitivities(size, prior, gamma=self.gamma, beta=self.beta)
