@@ -123,8 +123,7 @@ def _(law: SimplexNoise, setting: Setting, distance: Distance, largest_work: int
         return NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
     if records > _LARGEST_STEPS or 1 / law.scale > _LARGEST_LOSS:
         return None
-    steps = knorm_steps(k, law.scale, records)
-    return NoisePairs(steps, _OF_LOGARITHMS)
+    return NoisePairs(knorm_steps(k, law.scale, records), _OF_LOGARITHMS)
 
 
 @_pairs.register

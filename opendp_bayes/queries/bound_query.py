@@ -317,12 +317,15 @@ def _row(bound: BoundQuery, budget: Any) -> dict[str, Any]:
     """The row, without the width of an interval, which takes time to compute."""
     mechanism, loss = bound.fitted(budget).mechanism, bound.loss(budget)
     measure, learned = bound.measure, bound.question.learned
-    prior = bound.space.prior[: len(groups_and_labels(bound.space.categories)[1]) or None]
+    groups, labels = groups_and_labels(bound.space.categories)
+    k = len(labels) if groups else bound.space.k  # of one group
+    prior = prior_said(bound.space.prior[:k], learned=learned, ordered=bound.question.ordered or ())
+    kind = f"{k} cells" if bound.space.axes else f"{k} categories"
     return {
         "column": ", ".join(bound.question.columns),
-        "aggregate": _aggregate(bound),
+        "aggregate": f"Posterior of {kind}" + (f" in {len(groups)} groups" if groups else ""),
         "categories": _where_from(bound),
-        "prior": prior_said(prior, learned=learned, ordered=bound.question.ordered or ()),
+        "prior": prior,
         "nulls": _where_counted(bound, "nulls"),
         "unknown": _where_counted(bound, "unknown"),
         "mechanism": type(mechanism).__name__,
@@ -335,13 +338,6 @@ def _row(bound: BoundQuery, budget: Any) -> dict[str, Any]:
         "rho": loss.rho,
         "debits": f"{shown(loss_in(measure)(loss))} ({measure})",
     }
-
-
-def _aggregate(bound: BoundQuery) -> str:
-    groups, labels = groups_and_labels(bound.space.categories)
-    k = len(labels) if groups else bound.space.k
-    kind = f"{k} cells" if bound.space.axes else f"{k} categories"
-    return f"Posterior of {kind}" + (f" in {len(groups)} groups" if groups else "")
 
 
 def _where_counted(bound: BoundQuery, policy: str) -> str:
@@ -393,6 +389,5 @@ def _width(bound: BoundQuery, setting: Setting, records: int) -> float:
     cells = len(groups) * len(labels) or space.k  # without that of records in no group
     counts = np.zeros(space.k, dtype=np.int64)
     counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
-    cells_of_group = slice(0, len(labels) if groups else space.k)
-    width = expected_width(setting, counts, cells_of_group)
+    width = expected_width(setting, counts, slice(len(labels) if groups else space.k))
     return width if math.isfinite(width) else math.nan

@@ -66,13 +66,9 @@ class Estimated(ShownAtOnce):
         ValueError
             Unless `0 < level < 1`.
         """
-        return self._plot(self.estimates(as_level(level)), level, ax, title)
-
-    def _plot(
-        self, frame: "pl.DataFrame", level: float, ax: "Axes | None", title: str | None
-    ) -> "Axes":
         from opendp_bayes.results.figures import plot_estimates
 
+        frame = self.estimates(as_level(level))
         return plot_estimates(frame, level, self.guarantee, ax, title, self._WHOSE)
 
     def sheet(
@@ -733,12 +729,14 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         ValueError
             Unless `0 < level < 1`.
         """
+        from opendp_bayes.results.figures import plot_estimates
+
         frame = self.estimates(as_level(level))
         if category is not None:
             position = position_of(category, self.categories)
             frame = frame.gather_every(len(self.categories), position)
             frame = frame.sort("mean", descending=True, maintain_order=True)
-        return self._plot(frame, level, ax, title)
+        return plot_estimates(frame, level, self.guarantee, ax, title, self._WHOSE)
 
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back."""

@@ -6,6 +6,7 @@ of a pair may be taken with its counts descending among them, and the second not
 the lexicographic order of such arrangements. The reversed pair is examined too.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,7 +18,12 @@ import numpy as np
 from opendp_bayes.accounting.divergences import Block
 from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.log_space import log_sum_exp
-from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
+from opendp_bayes.mathematics.simplex import (
+    candidates,
+    log_number_of_candidates,
+    number_of_candidates,
+    ranks,
+)
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
 from opendp_bayes.mechanisms.exponential.permute_and_flip import log_permute_and_flip
@@ -70,15 +76,17 @@ class EnumeratedPairs:
 
 
 def work(size: int, prior: tuple[float, ...], distance: int) -> int:
-    """About the number of probabilities that have to be compared; at least `_MOST_CANDIDATES`
-    squared where there are more candidates than that.
+    """About the number of probabilities that have to be compared; `_MOST_CANDIDATES` squared where
+    there are more candidates than that.
     """
-    k, number = len(prior), 1
-    for i in range(1, k):
-        number = number * (size + i) // i
-        if number > _MOST_CANDIDATES:
-            return number**2
-    return number * _arrangements(size, prior) * (shell_size(distance, k) // 2 + 1)
+    k = len(prior)
+    if log_number_of_candidates(size, k) > math.log(_MOST_CANDIDATES):
+        return _MOST_CANDIDATES**2
+    return (
+        number_of_candidates(size, k)
+        * _arrangements(size, prior)
+        * (shell_size(distance, k) // 2 + 1)
+    )
 
 
 def _arrangements(size: int, prior: tuple[float, ...]) -> int:
