@@ -62,15 +62,13 @@ class EnumeratedPairs:
 
     def _log_laws(self, number: int) -> Floats:
         """Log-probabilities of the candidates, a row for each data set of a chunk."""
+        asked = self.size, self.prior, self.distance, number
         if isinstance(self.law, Flips):
-            return _flips(self.law.scale, self.size, self.prior, self.distance, number)
+            return _flips(self.law.scale, *asked)
         mechanism: Any = self.law.widths
-        at_scale_one = replace(mechanism, scale=1.0)  # calibrations ask at many scales
-        widths = mechanism.scale * _widths(
-            at_scale_one, self.size, self.prior, self.distance, number
-        )
-        distances = _distances(self.size, self.prior, self.distance, number)
-        log_weights = distances / -widths[:, None]
+        # Calibrations ask at many scales.
+        widths = mechanism.scale * _widths(replace(mechanism, scale=1.0), *asked)
+        log_weights = _distances(*asked) / -widths[:, None]
         log_weights -= log_sum_exp(log_weights, axis=1)[:, None]
         return log_weights
 

@@ -132,12 +132,10 @@ def _tables(
 ) -> Iterator[tuple[int, Floats]]:
     columns = max(_ENTRIES // (2 * reach + 1), 1)
     offsets = np.arange(-reach, reach + 1)[:, None]
-    first = 0
-    while first <= last:
+    for first in range(0, last + 1, columns):
         t = np.arange(first, min(first + columns, last + 1) + overlap)
         parts = np.array_split(offsets, _PARTS)
         yield first, np.concatenate([_distances(prior, size, t, part) for part in parts])
-        first += columns
 
 
 def _distances(prior: tuple[float, float], size: int, t: Integers, offsets: Integers) -> Floats:
@@ -153,5 +151,7 @@ def _divergence(prior: tuple[float, float], size: int, t: Integers, offsets: Int
     half = np.abs(offsets) / 2
     lower = np.maximum(t + np.minimum(offsets, 0), 0)
     upper = np.maximum(size - t - np.maximum(offsets, 0), 0)
-    first = falling_gaps(prior[0] + lower[:, ::-1], half)[:, ::-1]
-    return np.asarray(first + falling_gaps(prior[1] + upper, half))
+    return np.asarray(
+        falling_gaps(prior[0] + lower[:, ::-1], half)[:, ::-1]
+        + falling_gaps(prior[1] + upper, half)
+    )
