@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
+from opendp_bayes.inference.convolution.tilted_counts import NoisedCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from opendp_bayes.inference.pooling.hyperparameters import Priors, Proposals, concentrations
+from opendp_bayes.inference.pooling.pooled_draws import Priors, Proposals, concentrations
 from tests.helpers import oracles
 
 BETA = np.array([0.7, 2.0, 1.3])

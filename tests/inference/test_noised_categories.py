@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from opendp_bayes.inference.convolution.noised_categories import NoisedCategories, hardness
+from opendp_bayes.inference.convolution.tilted_counts import NoisedCategories, hardness
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising, log_rising_factorial
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace

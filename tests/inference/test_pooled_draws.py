@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.pooling.hyperparameters import Priors
-from opendp_bayes.inference.pooling.pooled_draws import Target, draws_of
+from opendp_bayes.inference.pooling.pooled_draws import Priors, Target, draws_of
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 

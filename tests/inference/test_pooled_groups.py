@@ -9,8 +9,7 @@ from scipy import special, stats
 import opendp_bayes as ob
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling import pooled_draws as module
-from opendp_bayes.inference.pooling.hyperparameters import Priors
-from opendp_bayes.inference.pooling.pooled_draws import draws_of
+from opendp_bayes.inference.pooling.pooled_draws import Priors, draws_of
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease

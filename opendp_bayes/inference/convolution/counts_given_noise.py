@@ -17,12 +17,10 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from opendp_bayes.inference.convolution.draws_given_sum import DrawsGivenSum
-from opendp_bayes.inference.convolution.lattices import Lattices
-from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
 from opendp_bayes.inference.convolution.numbers_and_tilts import Numbers, numbers_of
-from opendp_bayes.inference.convolution.sums import Sums
-from opendp_bayes.inference.convolution.tilted_counts import Moments
+from opendp_bayes.inference.convolution.sums import Lattices, Sums
+from opendp_bayes.inference.convolution.tilted_counts import Moments, NoisedCategories
 from opendp_bayes.inference.engines import ByLaws, Groups
 from opendp_bayes.inference.laws.beta_mixture import NEGLIGIBLE, BetaMixtures, varied
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, cells_between, log_or_nothing

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
 
-from opendp_bayes.inference.convolution.lattices import cubic
+from opendp_bayes.inference.convolution.sums import cubic
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
+from opendp_bayes.inference.convolution.tilted_counts import NoisedCategories
 from opendp_bayes.inference.laws.count_cells import NOTHING
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.mathematics.validation import Floats, Integers

@@ -11,9 +11,8 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total
-from opendp_bayes.inference.convolution.tilted_counts import Moments, TiltedCounts
+from opendp_bayes.inference.convolution.tilted_counts import Moments, NoisedCategories, TiltedCounts
 from opendp_bayes.inference.laws.count_cells import NOTHING, cells_from
 from opendp_bayes.inference.likelihood.drawn_counts import too_uncertain
 from opendp_bayes.mathematics.validation import Floats, Integers

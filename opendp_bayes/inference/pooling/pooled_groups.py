@@ -10,8 +10,7 @@ import numpy as np
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
-from opendp_bayes.inference.pooling.hyperparameters import Priors
-from opendp_bayes.inference.pooling.pooled_draws import BYTES_OF_DRAWS, Evidence, draws_of
+from opendp_bayes.inference.pooling.pooled_draws import BYTES_OF_DRAWS, Evidence, Priors, draws_of
 from opendp_bayes.inference.pooling.private_sizes import PrivateSizes
 from opendp_bayes.inference.pooling.public_sizes import PublicSizes
 from opendp_bayes.inference.pooling.public_total import PublicTotal

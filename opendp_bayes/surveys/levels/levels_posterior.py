@@ -208,19 +208,15 @@ class LevelPosterior(NoiseAwarePosterior):
         categories have less than two standard deviations of their noise in records.
         """
         quantiles = super().quantiles(levels, edges=edges)
-        if (clear := self._clear) is not None:
-            positions = {
-                level: position_of(quantile.category, self.categories)
-                for level, quantile in quantiles.items()
-            }
+        if self._resolution is not None:
+            clear = self._resolution()
             warn_of_blurred(
-                {level: float(clear[position]) for level, position in positions.items()}
+                {
+                    level: float(clear[position_of(quantile.category, self.categories)])
+                    for level, quantile in quantiles.items()
+                }
             )
         return quantiles
-
-    @cached_property
-    def _clear(self) -> Floats | None:
-        return None if self._resolution is None else self._resolution()
 
     def __repr__(self) -> str:
         return f"LevelPosterior({{{self._estimates()}}})"

@@ -63,7 +63,8 @@ class NoisyTables:
         looks = []
         for (table, release), names in zip(releases, axes, strict=True):
             for axis, v in enumerate(names):
-                _settle(labels, v, _labels_of(release, axis), table)
+                values = release.values_of_axes[v] if release.axes else release.categories
+                _settle(labels, v, distinct(values), table)
                 unordered_values = (*unordered.get(v, ()), *release.unordered_values(axis))
                 unordered[v] = tuple(distinct(unordered_values))
             looks.append(_look(table, release, names, labels, variables))
@@ -105,13 +106,6 @@ def _check_not_merged(releases: list[tuple[str, ReleasedData]]) -> None:
                 " merges these nor is merged by them; take the nested tables alone, as in"
                 " ob.combine_tables({name: survey[name] for name in [...]})."
             )
-
-
-def _labels_of(release: ReleasedData, axis: int) -> list[Label]:
-    """The labels of one axis, in the order of the cells."""
-    if not release.axes:
-        return list(release.categories)
-    return distinct(release.values_of_axes[release.axes[axis]])
 
 
 def _settle(
