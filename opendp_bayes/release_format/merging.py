@@ -8,7 +8,7 @@ import numpy as np
 from opendp_bayes.mathematics.telling import listed_names, meant, told
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.release_format.data import Label, Value
-from opendp_bayes.release_format.labels import identity, places_of
+from opendp_bayes.release_format.labels import identity, places_of, plain
 
 
 def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
@@ -66,7 +66,10 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
 def merged_parts(merge: Mapping[Value, Sequence[Any]]) -> tuple[tuple[Label, ...], ...]:
     """The labels that each merged category stands for, cells as tuples."""
     return tuple(
-        tuple(tuple(label) if isinstance(label, list) else label for label in members)
+        tuple(
+            tuple(map(plain, label)) if isinstance(label, (list, tuple)) else plain(label)
+            for label in members
+        )
         for members in merge.values()
     )
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opendp_bayes import PrivacyLoss
-from opendp_bayes.display.wording import at_most, described, in_words
+from opendp_bayes.display.wording import at_most, described, group_name, in_words
 from opendp_bayes.mechanisms import SmoothHellingerExponential
 from tests.helpers.releases import guarantee
 
@@ -53,3 +53,11 @@ def test_a_printed_bound_is_an_upper_bound(bound: float) -> None:
     """At least the shortest decimal that is the bound, and less than 0.1 % above."""
     printed = Fraction(at_most(bound))
     assert Fraction(repr(bound)) <= printed < Fraction(repr(bound)) * Fraction(1001, 1000)
+
+
+@pytest.mark.parametrize(
+    ("label", "said"), [(None, "(null)"), (True, "True"), (-3, "-3"), ("a, b", "a, b"), ("", "")]
+)
+def test_a_label_is_said_alike_alone_and_among_others(label: object, said: str) -> None:
+    assert group_name(label) == said
+    assert group_name((label, "x", label)) == f"{said}, x, {said}"

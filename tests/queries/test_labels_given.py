@@ -83,6 +83,46 @@ def test_members_of_an_enum_are_labels_of_nulls_and_keys() -> None:
     assert (released.groups, released.counts) == (("yes", "no"), ((2, 0, 0, 0), (0, 1, 0, 0)))
 
 
+FORMS: dict[str, Any] = {
+    "of numpy": lambda label: np.str_(label) if isinstance(label, str) else np.int64(label),
+    "of an Enum": lambda label: Vote(label) if isinstance(label, str) else Code(label),
+}
+BOTH = {"categories": {"vote": ["yes", "no"], "code": [1, 2]}}
+ONE: dict[str, Any] = {"column": "vote", "categories": ["yes", "no"], "unknown": "no"}
+#: Every place of a question that labels are written in, but for the categories themselves.
+PLACES: dict[str, Any] = {
+    "nulls": lambda of: {**ONE, "nulls": of("no")},
+    "unknown": lambda of: {**ONE, "nulls": "no", "unknown": of("yes")},
+    "prior": lambda of: {**ONE, "nulls": "no", "prior": {of("yes"): 2.0, of("no"): 3.0}},
+    "merge": lambda of: {**ONE, "nulls": "no", "merge": {"a": [of("yes")], "b": [of("no")]}},
+    "groups": lambda of: {
+        "column": "vote",
+        "by": "code",
+        **BOTH,
+        "unknown": {"vote": "no", "code": of(2)},
+        "nulls": {"vote": "no", "code": of(1)},
+    },
+    "cells": lambda of: {
+        "column": ["vote", "code"],
+        **BOTH,
+        "nulls": {"vote": of("no"), "code": of(2)},
+        "cells": [(of("yes"), of(1)), (of("no"), of(2))],
+        "unknown": (of("no"), of(2)),
+    },
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_label_in_any_form_is_the_plain_one_at_every_place(form: str, place: str) -> None:
+    """Of numpy and of an Enum: in every argument that has labels, the same release."""
+    plain, other = (
+        ob.survey(query(FRAME), {"asked": PLACES[place](of)}).release()["asked"]
+        for of in (lambda label: label, FORMS[form])
+    )
+    assert other.to_json() == plain.to_json()
+
+
 @pytest.mark.parametrize(
     ("column", "labels", "advice"),
     [

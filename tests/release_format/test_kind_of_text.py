@@ -6,16 +6,25 @@ from typing import Any
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.release_format.kind_of_text import _READERS
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers.command_line import run
 from tests.helpers.releases import guarantee
 
-READERS = (ob.Release, ob.Survey, Report)
+READERS = (ob.Release, ob.DiscoveredRelease, ob.Survey, Report)
 DOCUMENTS = {
     "opendp-bayes release": (ob.Release, r"is a release; it is read by Release\.from_json"),
+    "opendp-bayes discovery": (
+        ob.DiscoveredRelease,
+        r"is a release of discovered categories; it is read by DiscoveredRelease\.from_json",
+    ),
     "opendp-bayes survey": (ob.Survey, r"is a survey; it is read by Survey\.from_json"),
     "opendp-bayes report": (Report, "is a report; it is read by `opendp-bayes show FILE`, and"),
 }
+
+
+def test_every_format_is_asked_about() -> None:
+    assert DOCUMENTS.keys() == _READERS.keys()
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda kind: kind.__name__)
@@ -44,6 +53,8 @@ def test_a_document_of_another_kind_names_its_reader(reader, name):
         ("[1.5]", ValueError, r"text: is not a .*JSON"),
         ("1.5", ValueError, r"text: is not a .*JSON"),
         (b"\xff", ValueError, r"text: is not a .*JSON"),
+        (b'{"format": "\xff"}', ValueError, r"text: is not a .*JSON"),
+        (b'{"format": "a", "version": 3, "x": "\xff"}', ValueError, r"text: is not a .*JSON"),
     ],
 )
 def test_what_is_no_document_says_what_it_is(reader, text, error, message):

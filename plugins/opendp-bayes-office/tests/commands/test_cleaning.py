@@ -10,6 +10,9 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes_office.commands.app import app
+from opendp_bayes_office.commands.options import has_labels
+from opendp_bayes_office.files.files import EXTENSIONS
+from opendp_bayes_office.files.tables import LABELLED
 from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.specification import Column, Specification
 from opendp_bayes_office.report.specification_text import read_specification
@@ -300,3 +303,14 @@ def test_blanks_around_labels_of_options_are_left_out_in_every_list(tmp_path: Pa
     assert made["categories"] == ["yes", "no", "none", "rest"]
     grouped = ("--by", "region= n , s ", "--unknown", "DROP", "--epsilon", "1e5", "-o", "-")
     assert '" n' not in run("release", path, *asked, *grouped)
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+@pytest.mark.parametrize(
+    ("listed", "are_codes"),
+    [([], False), (["1", "-2", "3.0"], True), (["1", "refused"], False), (["yes"], False)],
+)
+def test_codes_are_read_as_their_labels_unless_codes_are_listed(extension, listed, are_codes):
+    wanted = EXTENSIONS[extension] in LABELLED and not are_codes
+    assert has_labels(Path(f"data{extension}"), listed) == wanted
+    assert has_labels(Path(f"DATA{extension.upper()}"), listed) == wanted

@@ -119,6 +119,28 @@ def test_shares_are_of_those_who_answered_with_the_missing_beside_them(set_to, t
         assert [row[-5] for row in table[3:5]] == [f"no answer{note}", f"other{note}"]
 
 
+@pytest.mark.parametrize("nulls", ["no answer", "no", "DROP"])
+@pytest.mark.parametrize("unknown", ["other", "no"])
+def test_shares_are_of_answers_where_nulls_have_a_label_of_their_own(nulls, unknown, tmp_path):
+    """Of every label for nulls with every label for other values."""
+    votes = ["yes", "yes", "yes", "no", None, "may be", "may be", "may be"]
+    frame = pl.DataFrame({"vote": votes * 250, "town": ["a", "b"] * 1000})
+    policies = f'nulls = "{nulls}"\nunknown = "{unknown}"'
+    asked = ANSWERS.replace('nulls = "no answer"', policies)
+    page = Page(rendered(made(asked, frame, tmp_path)))
+    counts = {"yes": 3, "no": 1, "no answer": 0, "other": 0}
+    counts[unknown] += 3
+    if nulls != "DROP":
+        counts[nulls] += 1
+    answers = counts["yes"] + counts["no"]
+    whole = sum(counts.values())
+    for row in page.tables[0][1:]:
+        label = row[-5].removesuffix(" of all records")
+        is_answer = label in ("yes", "no") and nulls == "no answer"
+        expected = 100 * counts[label] / (answers if is_answer else whole)
+        assert float(row[-3].removesuffix(" %")) == pytest.approx(expected, abs=0.3)
+
+
 @pytest.mark.parametrize(
     ("tag", "percent"), some_of(product(get_args(Tag), [True, False]), len(get_args(Tag)))
 )
