@@ -371,3 +371,13 @@ def test_draws_of_shares_far_below_rounding_keep_their_tails():
         # Within a component of 1/64, which its neighbours overlap by half.
         assert found.cdf(quantile)[0] == pytest.approx(share, abs=1 / 64)
     assert found.mean()[0] == pytest.approx(small.mean(), rel=1e-6)
+
+
+def test_nodes_far_apart_hold_the_furthest_point_of_every_axis() -> None:
+    """Where it is none of those that are looked at in turn."""
+    coordinates = np.random.default_rng(1).random((3 * tables._POOL + 7, 3))
+    furthest = [1, len(coordinates) // 2, len(coordinates) - 2]
+    coordinates[furthest, [0, 1, 2]] = 9.0
+    nodes = tables._far_apart(coordinates)
+    assert set(furthest) <= set(nodes.tolist())
+    assert np.unique(nodes).size == nodes.size == tables._SPREAD_NODES

@@ -2,6 +2,7 @@
 
 import sys
 from itertools import product
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -205,3 +206,9 @@ def test_of_a_large_table_the_first_rows_have_colours_and_no_numbers() -> None:
     assert ax.collections[0].get_array().size == 200
     assert len(ax.texts) == 1
     assert ax.get_ylabel() == "a (the first 100 of 101 rows)"
+
+
+@pytest.mark.parametrize("title", [0, False, [], b"", 1, b"t", ["t"]])
+def test_a_title_that_is_no_text_is_refused_also_where_it_counts_as_nothing(title: Any) -> None:
+    with pytest.raises(TypeError, match="title="):
+        PARTIES.plot(title=title)

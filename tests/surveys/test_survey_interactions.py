@@ -5,6 +5,7 @@ from collections import Counter
 from functools import lru_cache
 from itertools import combinations_with_replacement, permutations, product
 from math import factorial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -520,3 +521,19 @@ def test_surveys_without_open_pairs_have_no_interactions() -> None:
         warnings.simplefilter("error")
         found.synthetic(1)
     assert found._implied is None
+
+
+def test_combinations_are_drawn_from_every_draw_of_the_probabilities_alike() -> None:
+    """Each draw is certain of a level of its own, in both variables."""
+    scopes = lambda levels, scope: levels[0] if scope else 0 * levels[0]  # noqa: E731
+    model: Any = SimpleNamespace(levels=(3, 3), cells_of=scopes)
+    certain = np.eye(3)
+    factors = [
+        probabilities_of_tables.Factor((), (0,), certain[:, None, :]),
+        probabilities_of_tables.Factor((0,), (1,), np.tile(certain[:, None, :], (1, 3, 1))),
+    ]
+    first, second = probabilities_of_tables._drawn_levels(
+        model, factors, 3000, np.random.default_rng(1)
+    )
+    assert (first == second).all()
+    assert np.bincount(first, minlength=3) == pytest.approx([1000] * 3, abs=150)
