@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+import opendp_bayes as ob
 from opendp_bayes import KNormParameters, LaplaceParameters, exact_loss, privacy_profile
 from opendp_bayes.accounting import losses as module, pairs as pairs_module
 from opendp_bayes.accounting.divergences import (
@@ -720,3 +721,22 @@ def test_a_concentrated_loss_of_a_group_is_that_of_its_pairs(mechanism, size, pr
             largest = max(largest, float(renyi.max()))
     rho = exact_loss(mechanism, size=size, prior=prior, d_in=d_in).rho
     assert largest <= rho <= 1.06 * largest
+
+
+@pytest.mark.parametrize("records", [1, 2, 3])
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ob.mechanisms.HellingerExponential(0.5),
+        ob.mechanisms.SmoothHellingerExponential(3.0, gamma=1.0),
+        ob.mechanisms.PermuteAndFlip(0.5),
+    ],
+    ids=lambda mechanism: mechanism.name,
+)
+def test_pairs_are_compared_up_to_a_limit_that_counts_those_of_the_distance(mechanism, k, records):
+    setting = Setting.of(mechanism, 7, (1.0,) * k)
+    of_flips = mechanism.name == "permute_and_flip"
+    work = (enumeration.work if of_flips else work_of)(7, (1.0,) * k, records)
+    assert pairs_of(setting, Distance.of(records), work) is not None
+    assert pairs_of(setting, Distance.of(records), work - 1) is None

@@ -566,3 +566,29 @@ def test_groups_say_which_columns_were_counted(column: Any) -> None:
     groups = ob.posterior(query, column, by="region", categories=labels, **rest).release()
     assert groups.columns == tuple(names)
     assert {one.columns for one in groups.values()} == {tuple(names)}
+
+
+@pytest.mark.parametrize("by", [None, "g", ["g", "h"]])
+@pytest.mark.parametrize("unknown", [ob.DROP, ("other", "other"), ("b", "d")])
+def test_the_constructor_counts_the_cells_that_are_listed_with_and_without_groups(by, unknown):
+    names = ["g", "h", "x", "y"]
+    domain = dp.lazyframe_domain(
+        [dp.series_domain(name, dp.atom_domain(T="String")) for name in names]
+    )
+    lists = {"x": ["a", "b"], "y": ["c", "d"], "g": ["n", "s"], "h": ["n", "s"]}
+    columns = ["x", "y", *([by] if isinstance(by, str) else by or [])]
+    cells = [("a", "c"), ("b", "d")]
+    counts: Any = ob.t.make_categorical_counts(
+        domain,
+        dp.symmetric_distance(),
+        column=["x", "y"],
+        by=by,
+        categories={name: lists[name] for name in columns},
+        cells=cells,
+        unknown=unknown,
+    )
+    new = [unknown] if unknown == ("other", "other") else []
+    frame = pl.LazyFrame({"g": ["n", "s"], "h": ["n"] * 2, "x": ["a", "b"], "y": ["c", "c"]})
+    groups = 1 if by is None else 2 if by == "g" else 4
+    assert len(counts(frame)) == groups * len([*cells, *new])
+    assert sum(counts(frame)) == (1 if unknown is ob.DROP else 2)

@@ -1,6 +1,7 @@
 """Files of CSV as programs of offices write them, against Python's `csv`."""
 
 import csv
+import gzip
 import io
 import itertools
 import random
@@ -229,3 +230,20 @@ def test_a_line_of_blanks_alone_is_a_blank_line(path: Path, name: str) -> None:
     nothing = (None,) * len(wanted[0])
     assert kept.count(nothing) == number + wanted.count(nothing)
     assert [row for row in kept if row != nothing] == [row for row in wanted if row != nothing]
+
+
+_WHOLE = gzip.compress(b"vote,town\n" + b"".join(b"yes,%d\n" % n for n in range(999)), mtime=0)
+BROKEN = {
+    "cut off": _WHOLE[: len(_WHOLE) // 2],
+    "another block": _WHOLE[:10] + b"\xff" + _WHOLE[11:],
+    "another sum": _WHOLE[:-8] + b"\x00" * 4 + _WHOLE[-4:],
+    "more behind": _WHOLE + b"more",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_compressed_file_that_is_broken_is_refused_by_its_name(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "votes.csv.gz"
+    file.write_bytes(BROKEN[name])
+    with pytest.raises(FileError, match=r"data=.*votes\.csv\.gz: cannot be read as CSV"):
+        records_of(file, ["vote"])
