@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.convolution import sums
+from opendp_bayes.inference.convolution import counts_given_noise, sums
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers import envelope, oracles
 from tests.helpers.brute_force import EveryCount
@@ -293,6 +293,14 @@ def test_merged_categories_and_some_given_the_others(law, scale):
     a, b = 0.5 + sets[:, 0], 0.02 + sets[:, 2]
     right_cdf = special.betainc(a, b, at) @ weights
     assert some.probabilities.cdf(at)[:, 0] == pytest.approx(right_cdf, abs=ERROR)
+
+
+def test_a_posterior_says_once_that_sums_do_not_agree(monkeypatch):
+    monkeypatch.setattr(counts_given_noise, "_DISAGREE", -1.0)
+    found = envelope.posterior(Setting((Look("laplace", 2.0, [4, 4, 1]),), [1.0] * 3))
+    with pytest.warns(UserWarning, match="sums that should agree") as caught:
+        _ = found.probabilities, found.counts, found.together([[0, 1]]), found.together([[1, 2]])
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize(

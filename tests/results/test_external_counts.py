@@ -150,6 +150,9 @@ def test_merged_categories_are_a_level_of_others() -> None:
     coarse = ob.noisy_counts({"middle": 30, "rest": 90}, LABELS, merge=merge, **given)
     assert (coarse.categories, coarse.noisy_counts) == (("rest", "middle"), (90, 30))
     assert coarse.parts == (("high", "low"), ("middle",))
+    assert coarse.guarantee.size is None
+    of_all = ob.noisy_counts({"middle": 30, "rest": 90}, LABELS, merge=merge, size=120, **given)
+    assert of_all.guarantee.size == of_all.size == 120
     fine = ob.noisy_counts([41, 28, 52], LABELS, **given)
     both: Any = ob.combine_tables({"fine": fine, "coarse": coarse})
     low, middle, high = both["fine"].counts.mean()

@@ -143,6 +143,15 @@ def test_of_many_panels_and_rows_the_first_are_drawn() -> None:
     assert figure.axes[0].get_xlabel() == "Records"
 
 
+def test_panels_are_read_along_rows() -> None:
+    """The second is right of the first, and the third below it."""
+    bounds = np.array([[0.3], [0.2], [0.4]])
+    figure = plot_panels([Panel(name, ["a"], {"": bounds}) for name in "pqrst"], "Said.", 2)
+    places = {ax.get_title(loc="left") or ax.get_title(): ax.get_position() for ax in figure.axes}
+    assert places["p"].y0 == places["q"].y0 > places["r"].y0 == places["s"].y0 > places["t"].y0
+    assert places["p"].x0 == places["r"].x0 == places["t"].x0 < places["q"].x0 == places["s"].x0
+
+
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"matplotlib: pip install 'opendp-bayes\[plot\]'"):

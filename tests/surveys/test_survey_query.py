@@ -331,6 +331,17 @@ def test_a_mechanism_beyond_its_share_and_a_missing_budget_are_refused():
     assert unspent.current_privacy_loss() == 0.0
 
 
+@pytest.mark.parametrize("order", [("noise", "none"), ("none", "noise")])
+def test_groups_without_noise_are_not_pooled_wherever_the_question_stands(order):
+    vote = {"column": "vote", "nulls": "no", "size": 60}
+    asked = {"noise": vote, "none": vote | {"mechanism": "hellinger_exponential"}}
+    unit = {"changes": 1}
+    query = ob.survey(context(unit=unit).query(epsilon=1.0), {name: asked[name] for name in order})
+    query.check_pooled("noise")
+    with pytest.raises(ValueError, match=r"questions\['none'\]: pooled: needs noise"):
+        query.check_pooled("none")
+
+
 @pytest.mark.parametrize("keep", ["sample", "first"])
 def test_every_question_counts_the_same_rows_of_an_identifier(keep):
     """As docs/limits.md says; by noise of a few hundredths of a record."""
