@@ -30,14 +30,14 @@ def pooled_of(groups: Any, drawn: Any, a: Any = None, made: Any = PROMISE) -> Po
     return Pooled(PooledGroups(groups, labels, noisy, None), made, a, counts, 40.0)
 
 
-NORTH = pooled_of(("north", None), [[4, 0], [10, 90]])
+NORTH = pooled_of(("north", None), [[4, -2], [10, 90]])
 
 
 def test_is_shown_as_a_frame_and_as_a_table() -> None:
     frame = NORTH.to_frame(0.5)
     assert frame["group"].to_list() == ["north"] * 2 + [None] * 2
     assert frame["category"].to_list() == ["yes", "no"] * 2
-    assert frame["noisy_count"].to_list() == [4, 0, 10, 90]
+    assert frame["noisy_count"].to_list() == [4, -2, 10, 90]
     one = stats.beta([7, 3, 13, 93], [3, 7, 93, 13])
     lower, upper = one.interval(0.5)
     wanted = np.column_stack([one.mean(), one.std(), lower, upper])
