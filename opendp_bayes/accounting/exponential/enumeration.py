@@ -185,13 +185,13 @@ def _distances(size: int, prior: tuple[float, ...], distance: int, number: int) 
     """
     sets, support = _chunks(size, prior, distance)[number][0], candidates(size, len(prior))
     divergence = np.zeros((len(sets), len(support)))
-    for i, table in enumerate(_gaps(size, prior)):
+    for i, table in enumerate(gap_tables(size, prior)):
         divergence += table[sets[:, i]][:, support[:, i]]
     return distance_from_divergence(divergence)
 
 
 @lru_cache(maxsize=2)
-def _gaps(size: int, prior: tuple[float, ...]) -> list[Floats]:
+def gap_tables(size: int, prior: tuple[float, ...]) -> list[Floats]:
     """For each category the gap of every two counts, shape `(size + 1, size + 1)`."""
     values = np.arange(size + 1)
     lower, half = np.minimum(values[:, None], values), np.abs(values[:, None] - values) / 2

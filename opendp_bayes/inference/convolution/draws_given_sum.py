@@ -59,9 +59,7 @@ class DrawsGivenSum:
             return counts.T, counts.sum(axis=0)
 
         def density(beside: Floats) -> Floats:
-            """Where its points are far apart, a law that is read between them reaches below 0."""
-            read = law.read(np.zeros(beside.size, dtype=np.int64), beside.astype(float))
-            return np.where(beside >= 0, read, 0.0)
+            return law.read(np.zeros(beside.size, dtype=np.int64), beside.astype(float))
 
         for _ in range(_ROUNDS):
             times = max(_TRIALS // waiting.size, 1)

@@ -56,7 +56,9 @@ class Lattices:
         flat = self.masses.reshape(*self.masses.shape[:-2], -1)
         start = row * self.points + first
         values = sum(weight * flat.take(start + i, axis=-1) for i, weight in enumerate(weights))
-        return np.where((place >= 0) & (place <= self.points - 1), values, 0.0)
+        # Where points are far apart, a law between them reaches below 0, which no sum is.
+        inside = (sums >= 0) & (place >= 0) & (place <= self.points - 1)
+        return np.where(inside, values, 0.0)
 
 
 def _stencil(place: Floats, points: int) -> tuple[Integers, list[Floats]]:

@@ -214,9 +214,7 @@ class BetaMixtures:
         """The equal-tailed intervals of probability `level`, two arrays of shape `(m,)`, rounded
         outwards: a draw that is rounded to an end is inside.
         """
-        return _outwards(
-            *self.quantile(np.stack([(1 - level) / 2, (1 + level) / 2]).reshape(2, -1))
-        )
+        return _outwards(*self.quantile([[(1 - level) / 2], [(1 + level) / 2]]))
 
     def shortest_interval(self, level: float) -> tuple[Floats, Floats]:
         """The shortest intervals of probability `level`, two arrays of shape `(m,)`: those of

@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from opendp_bayes.accounting.exponential.enumeration import gap_tables
 from opendp_bayes.inference.laws.count_cells import graded_edges
 from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence, gap_above
 from opendp_bayes.mathematics.simplex import candidate_sums, candidates
@@ -200,11 +201,7 @@ def _values_at(
     """Functions of the place of a data set and of the distances of all candidates from it, at some
     data sets; shape `(rows, ...)`.
     """
-    split = np.arange(size + 1)
-    gaps = [
-        gap_above(a + np.minimum.outer(split, split), np.abs(np.subtract.outer(split, split)) / 2)
-        for a in prior
-    ]
+    gaps = gap_tables(size, tuple(prior.tolist()))
     sums = (
         candidate_sums([gap[count] for gap, count in zip(gaps, row, strict=True)])
         for row in candidates(size, prior.size)[rows]

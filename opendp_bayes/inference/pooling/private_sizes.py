@@ -209,11 +209,8 @@ class PrivateSizes:
         """Logarithms of the sums over counts given q, and so many of their cumulants, shape
         `(1 + orders, q, cells)`.
         """
-        log_q = log_q[:, self._class]
-        middle = log_q[_POINTS // 2]
-        log_p = log_weights + middle * self.nodes
-        tops, moments = log_p.max(axis=0), np.empty((1 + orders, *log_q.shape))
-        away, log_p = log_q - middle, (log_p - tops).astype(np.float32)
+        steps, log_p, tops = self._about_middle(log_weights, log_q)
+        away, moments = steps[:, self._class], np.empty((1 + orders, len(log_q), tops.size))
         log_sums = tops + away * self.nodes[0]
         for at, step in enumerate(away.astype(np.float32)):  # what one takes, caches hold
             p = step * self._away + log_p
@@ -233,6 +230,16 @@ class PrivateSizes:
             found[1] = found[1] + self.nodes[0]
         return np.array(found)
 
+    def _about_middle(self, log_weights: Floats, log_q: Floats) -> tuple[Floats, Any, Floats]:
+        """Logarithms of each class's q over the middle one, shape `(q, classes)`; those of the
+        weights of nodes under that one, over the largest of each cell, shape `(m, cells)`, in half
+        as many digits, which are enough and faster; and these largest.
+        """
+        middle = log_q[_POINTS // 2]
+        log_p = log_weights + middle[self._class] * self.nodes
+        tops = log_p.max(axis=0)
+        return log_q - middle, (log_p - tops).astype(np.float32), tops
+
     def all_records(self, mixture: Mixture) -> tuple[float, float]:
         """Mean and variance of the number of records of all groups, by two moments given q."""
         share = special.softmax(mixture.log_mass, axis=0) / mixture.moments[0]
@@ -245,17 +252,17 @@ class PrivateSizes:
         group = np.repeat(self._group[:, None], number, axis=1)
         at = picked(shares.T, group, rng.random(group.shape))
         counts: Any = np.empty((number, *self.cells.shape), dtype=np.int32)
-        kappa, middle = float(mixture.a.sum()), mixture.log_q[_POINTS // 2]
-        log_p = self.log_mass + self._risings.of(mixture.a) + middle[self._class] * self.nodes
-        # Half as many digits are enough, and faster.
-        log_p, away, steps = (
-            np.ascontiguousarray(each, dtype=np.float32)
-            for each in ((log_p - log_p.max(axis=0)).T, self._away.T, mixture.log_q - middle)
+        kappa, log_weights = float(mixture.a.sum()), self.log_mass + self._risings.of(mixture.a)
+        steps, log_p, _ = self._about_middle(log_weights, mixture.log_q)
+        # The nodes of a count lie together.
+        ratios, laws, away = (
+            np.ascontiguousarray(values, dtype=np.float32)
+            for values in (steps, log_p.T, self._away.T)
         )
         for some in np.array_split(np.arange(len(at)), counts.size * len(self.nodes) // _BLOCK + 1):
             cell, q = np.broadcast_arrays(self.cells[some].T[..., None], at[some])
-            p = steps[q, self._class[cell], None] * away[cell]
-            p += log_p[cell]
+            p = ratios[q, self._class[cell], None] * away[cell]
+            p += laws[cell]
             p -= p.max(axis=-1, keepdims=True)
             np.exp(p, out=p)
             if kappa < _LARGE:
