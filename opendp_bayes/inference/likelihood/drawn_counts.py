@@ -35,9 +35,11 @@ class DrawnCounts:
     noised: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, drawn: ArrayLike, noise: IntegerNoise, noised: ArrayLike = True) -> "DrawnCounts":
+    def of(
+        cls, noisy_counts: ArrayLike, noise: IntegerNoise, noised: ArrayLike = True
+    ) -> "DrawnCounts":
         """Make it of array-likes; by default every count was noised."""
-        array = np.asarray(drawn, dtype=np.int64)
+        array = np.asarray(noisy_counts, dtype=np.int64)
         return cls(array, noise, np.broadcast_to(np.asarray(noised, dtype=bool), array.shape))
 
     @cached_property

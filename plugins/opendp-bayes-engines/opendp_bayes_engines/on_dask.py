@@ -43,7 +43,7 @@ class DaskTable:
     schema: Schema
 
     @classmethod
-    def of(cls, frame: Any) -> "DaskTable":
+    def from_native(cls, frame: Any) -> "DaskTable":
         columns = ((column, _column(dtype)) for column, dtype in frame.dtypes.items())
         return cls(frame, schema_of(columns))
 

@@ -41,7 +41,7 @@ class DuckDBTable(LazyTable):
     """A relation of DuckDB."""
 
     @classmethod
-    def of(cls, relation: Any) -> "DuckDBTable":
+    def from_native(cls, relation: Any) -> "DuckDBTable":
         types = ("ENUM" if kind.id == "enum" else str(kind) for kind in relation.types)
         # A type in brackets, of a nested column, may hold labels.
         columns = (Column(kind.partition("(")[0], _TYPES.get(kind)) for kind in types)

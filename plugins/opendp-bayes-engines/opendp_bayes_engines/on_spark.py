@@ -32,7 +32,7 @@ class SparkTable(LazyTable):
     """A DataFrame of Spark, whose driver is this process or a server."""
 
     @classmethod
-    def of(cls, frame: Any) -> "SparkTable":
+    def from_native(cls, frame: Any) -> "SparkTable":
         types = ((field.name, type(field.dataType).__name__) for field in frame.schema)
         columns = ((column, Column(kind, _TYPES.get(kind))) for column, kind in types)
         return cls(frame, schema_of(columns))

@@ -30,19 +30,19 @@ def table_of(data: Any) -> Table:
 def _of_duckdb(relation: Any) -> Table:
     from opendp_bayes_engines.on_duckdb import DuckDBTable
 
-    return DuckDBTable.of(relation)
+    return DuckDBTable.from_native(relation)
 
 
 def _of_dask(frame: Any) -> Table:
     from opendp_bayes_engines.on_dask import DaskTable
 
-    return DaskTable.of(frame)
+    return DaskTable.from_native(frame)
 
 
 def _of_spark(frame: Any) -> Table:
     from opendp_bayes_engines.on_spark import SparkTable
 
-    return SparkTable.of(frame)
+    return SparkTable.from_native(frame)
 
 
 def _of_ibis(table: Any) -> Table:
@@ -51,7 +51,7 @@ def _of_ibis(table: Any) -> Table:
     if backend.name == "duckdb":
         return _of_duckdb(backend.con.sql(backend.compile(table)))
     if backend.name == "polars":
-        return PolarsTable.of(backend.compile(table))
+        return PolarsTable.from_native(backend.compile(table))
     raise TypeError(
         f"table: Ibis on {backend.name} is not read. Use Ibis on DuckDB, which attaches SQLite,"
         " PostgreSQL and MySQL, or on polars, or hand over the frame of the engine itself."
@@ -60,7 +60,7 @@ def _of_ibis(table: Any) -> Table:
 
 #: By the package and the name of a class.
 _TABLES: dict[tuple[str, str], Callable[[Any], Table]] = {
-    ("polars", "LazyFrame"): PolarsTable.of,
+    ("polars", "LazyFrame"): PolarsTable.from_native,
     ("duckdb", "DuckDBPyRelation"): _of_duckdb,
     ("_duckdb", "DuckDBPyRelation"): _of_duckdb,
     ("dask", "DataFrame"): _of_dask,

@@ -91,7 +91,7 @@ class PolarsTable(LazyTable):
     """A LazyFrame of polars."""
 
     @classmethod
-    def of(cls, frame: pl.LazyFrame) -> "PolarsTable":
+    def from_native(cls, frame: pl.LazyFrame) -> "PolarsTable":
         types = ((column, dtype.base_type()) for column, dtype in frame.collect_schema().items())
         return cls(
             frame,
