@@ -108,8 +108,8 @@ class CountsGivenNoise(ByLaws):
             Where nothing bounds a private number of records, or it is too uncertain.
         """
         # What was drawn without noise says nothing, and is alike.
-        known = [replace(look, drawn=np.where(look.noised, look.drawn, 0)) for look in looks]
-        categories = NoisedCategories(tuple(known), np.asarray(prior, dtype=np.float64))
+        noised_looks = [replace(look, drawn=np.where(look.noised, look.drawn, 0)) for look in looks]
+        categories = NoisedCategories(tuple(noised_looks), np.asarray(prior, dtype=np.float64))
         if size is None:
             total = private(categories, records_prior)
         else:
@@ -120,13 +120,13 @@ class CountsGivenNoise(ByLaws):
     def _numbers(self) -> Numbers:
         """Numbers of records, without counts that the others do not complete to any."""
         numbers, times = numbers_of(self._leaves, self._times, self._total), self._times
-        known, (low, high) = numbers.moments, numbers.counts.ends
+        moments, (low, high) = numbers.moments, numbers.counts.ends
         least = numbers.sizes[0] - (high @ times - high)
         most = numbers.sizes[-1] - (low @ times - low)
         counts = numbers.counts.within(np.maximum(low, least), np.minimum(high, most))
         # Probabilities stay what they are; the moments are those of the parts.
-        known = replace(counts.under(known.tilts), log_norm=known.log_norm)
-        return replace(numbers, counts=counts, moments=known)
+        moments = replace(counts.under(moments.tilts), log_norm=moments.log_norm)
+        return replace(numbers, counts=counts, moments=moments)
 
     def _times_in(self, categories: Sequence[int]) -> Integers:
         """Number of times that some categories have each leaf."""
@@ -143,17 +143,17 @@ class CountsGivenNoise(ByLaws):
     def _single(self) -> tuple[CountLaws, BetaMixtures]:
         """The laws of the counts of all leaves, and of their probabilities."""
         numbers, times = self._numbers, self._times
-        counts, known, kinks = numbers.counts, numbers.moments, self._leaves.kinks
-        along = partial(_along, known, counts.anchor, known.log_norm)
+        counts, moments, kinks = numbers.counts, numbers.moments, self._leaves.kinks
+        along = partial(_along, moments, counts.anchor, moments.log_norm)
 
-        def own(row: Integers, x: Floats) -> Floats:
+        def alone(row: Integers, x: Floats) -> Floats:
             return np.exp(counts.log_weight(row, x) + along(row, x))
 
         if times.sum() == 2 and self._total.is_point:  # the other count is no sum
             other, size = np.arange(times.size)[::-1], self._total.lowest
 
             def beside(row: Integers, x: Floats) -> Floats:
-                return own(other[row], np.maximum(size - x, 0.0)) * (x <= size)
+                return alone(other[row], np.maximum(size - x, 0.0)) * (x <= size)
 
             parts: Density = beside
             kinks += [size - kink[other] for kink in kinks]
@@ -161,12 +161,12 @@ class CountsGivenNoise(ByLaws):
             beside, parts = (
                 partial(_read, laws, times.size) for laws in self._sums.beside(*counts.ends)
             )
-        start = self._start(known.mean, known.variance, kinks, *counts.ends)
+        start = self._start(moments.mean, moments.variance, kinks, *counts.ends)
         alpha = self.prior[self._first]
         others = all_but_one(self.prior)[self._first]
-        found = self._laws((own, along, beside, parts), start, alpha, others)
-        self._check_means(found[0])
-        return found
+        laws = self._laws((alone, along, beside, parts), start, alpha, others)
+        self._check_means(laws[0])
+        return laws
 
     def _start(
         self, mean: Floats, variance: Floats, kinks: Sequence[Integers], low: Floats, high: Floats
@@ -175,7 +175,7 @@ class CountsGivenNoise(ByLaws):
         means and variances without it have the shape `(tilts, rows)`: single counts where these are
         few; and the shortest of the deviations that matter.
         """
-        numbers, every = self._numbers, np.arange(low.size)
+        numbers, rows_of_all = self._numbers, np.arange(low.size)
         total, whole = (
             (x @ self._times)[:, None] for x in (numbers.moments.mean, numbers.moments.variance)
         )
@@ -195,15 +195,15 @@ class CountsGivenNoise(ByLaws):
         start, most = np.where(few, low, start), np.where(few, high, most)
         length = np.where(few, 1.0, np.maximum(_LENGTH * shortest, 1.0))
         number = np.clip(np.ceil((most - start) / length), 0, _MOST).astype(np.int64) + 1
-        row = np.tile(every, len(mean))
+        row = np.tile(rows_of_all, len(mean))
         ends = (end.ravel().astype(np.int64) for end in (np.floor(start), np.ceil(most)))
         even = Cells(row, *ends).cut(number.ravel())
         away = 2.0 ** np.arange(np.log2(highest + 2))
         edges = np.concatenate([[0.0], away, highest + 1 - away])
-        rows = [even.category, np.repeat(every, edges.size)]
-        first = [even.first, np.tile(edges, every.size)]
+        rows = [even.category, np.repeat(rows_of_all, edges.size)]
+        first = [even.first, np.tile(edges, rows_of_all.size)]
         for kink in kinks:
-            rows += [every, every]
+            rows += [rows_of_all, rows_of_all]
             first += [kink, kink + 1]
         return cells_between(np.concatenate(rows), np.concatenate(first), low, high), shortest[0]
 
@@ -215,11 +215,11 @@ class CountsGivenNoise(ByLaws):
         and for every part of the numbers of records. The priors of each count and of all others are
         `alpha` and `others`.
         """
-        own, along, beside, parts = sides
+        alone, along, beside, parts = sides
 
         def log_weight(row: Integers, x: Floats) -> Floats:
             blocks = _blocks(row, x, pairs=self._numbers.moments.tilts.size)
-            weights = [(own(*at) * np.maximum(beside(*at), 0.0)).sum(axis=0) for at in blocks]
+            weights = [(alone(*at) * np.maximum(beside(*at), 0.0)).sum(axis=0) for at in blocks]
             return log_or_nothing(np.concatenate(weights))
 
         law = CountLaws.of(start[0], log_weight)
@@ -233,14 +233,14 @@ class CountsGivenNoise(ByLaws):
         bins = binned(law, alpha, others, self._numbers.mean, start[1])
         which, masses, counts = bins
         number = which.size * self._numbers.centres.size // _BLOCK + 1
-        found = []
+        mixtures = []
         for rows in np.array_split(np.arange(alpha.size), min(number, alpha.size)):
-            at = np.isin(which, rows)
-            pairs = self._pairs(along, parts, which[at], masses[at], counts[at])
+            inside = np.isin(which, rows)
+            pairs = self._pairs(along, parts, which[inside], masses[inside], counts[inside])
             row, mass, x, left, spread = pairs
             a, b = varied(alpha[row] + x, others[row] + left, spread)
-            found.append(grouped(a, b, mass, x, left, row - rows[0]))
-        return law, BetaMixtures.joined(found)
+            mixtures.append(grouped(a, b, mass, x, left, row - rows[0]))
+        return law, BetaMixtures.joined(mixtures)
 
     def _pairs(
         self, along: Density, parts: Density, row: Integers, mass: Floats, x: Floats
@@ -258,26 +258,28 @@ class CountsGivenNoise(ByLaws):
             spread = np.clip(moments[1] / whole - off**2, 0.0, reach**2)
         left = np.maximum(numbers.centres[:, None] + off - x, 0.0)
         seen = np.broadcast_to(mass, left.shape) > NEGLIGIBLE
-        return [np.broadcast_to(each, left.shape)[seen] for each in (row, mass, x, left, spread)]
+        return [np.broadcast_to(array, left.shape)[seen] for array in (row, mass, x, left, spread)]
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """The marginals of the probabilities of all categories."""
-        found, every = self._single[1].chosen(self._leaf), np.arange(self._leaf.size)
+        mixtures, index = self._single[1].chosen(self._leaf), np.arange(self._leaf.size)
         if self._total.is_point:
-            return found
+            return mixtures
         # Parts of the numbers are rough beside few records that are in other categories.
-        rest = (1 - found.mean()) * (self._numbers.mean + self.prior.sum())
-        large = np.flatnonzero((found.mean() > _LARGE) & (self.records.std() > _ROUGH * rest))
+        records_left = (1 - mixtures.mean()) * (self._numbers.mean + self.prior.sum())
+        large = np.flatnonzero(
+            (mixtures.mean() > _LARGE) & (self.records.std() > _ROUGH * records_left)
+        )
         if not large.size:
-            return found
-        if every.size == 2:
-            rest_laws = found.chosen(1 - large)
+            return mixtures
+        if index.size == 2:
+            rest_laws = mixtures.chosen(1 - large)
         else:
-            groups = [np.delete(every, one).tolist() for one in large.tolist()]
+            groups = [np.delete(index, category).tolist() for category in large.tolist()]
             rest_laws = BetaMixtures.joined([mixture for _, mixture in self.together(groups)])
-        every[large] = every.size + np.arange(large.size)
-        return BetaMixtures.joined([found, rest_laws.mirrored]).chosen(every)
+        index[large] = index.size + np.arange(large.size)
+        return BetaMixtures.joined([mixtures, rest_laws.mirrored]).chosen(index)
 
     @cached_property
     def counts(self) -> CountLaws:
@@ -309,25 +311,25 @@ class CountsGivenNoise(ByLaws):
         group that holds all.
         """
         parts = [self._times_in(group) for group in groups]
-        known, rows = self._numbers.moments, len(parts)
+        moments, rows = self._numbers.moments, len(parts)
         mean, variance = (
-            np.stack([x @ part for part in parts], axis=1) for x in (known.mean, known.variance)
+            np.stack([x @ part for part in parts], axis=1) for x in (moments.mean, moments.variance)
         )
         low, high = (np.array([end @ part for part in parts]) for end in self._numbers.counts.ends)
         together = np.stack(parts, axis=1)
-        known_laws = self._sums.laws(together), *self._sums.beside(low, high, together)
-        law, beside, parts_beside = (partial(_read, laws, rows) for laws in known_laws)
-        along = partial(_along, known, known.anchor @ together, known.log_norm @ together)
+        lattices = self._sums.laws(together), *self._sums.beside(low, high, together)
+        law, beside, parts_beside = (partial(_read, laws, rows) for laws in lattices)
+        along = partial(_along, moments, moments.anchor @ together, moments.log_norm @ together)
         start = self._start(mean, variance, [], low, high)
         alpha = np.array([self.prior[list(group)].sum() for group in groups])
         others = np.array([np.delete(self.prior, list(group)).sum() for group in groups])
 
-        def own(row: Integers, x: Floats) -> Floats:
+        def alone(row: Integers, x: Floats) -> Floats:
             return np.maximum(law(row, x), 0.0)
 
-        sides = own, along, beside, parts_beside
+        sides = alone, along, beside, parts_beside
         laws, mixtures = self._laws(sides, start, alpha, others)
-        return [(laws.chosen(np.array([at])), mixtures[at]) for at in range(rows)]
+        return [(laws.chosen(np.array([i])), mixtures[i]) for i in range(rows)]
 
     def given(self, categories: Sequence[int]) -> ByLaws:
         """The posterior of some categories among themselves: of their counts, and of their
@@ -344,20 +346,20 @@ class CountsGivenNoise(ByLaws):
     def _some(self, inside: Integers) -> "CountsGivenNoise":
         """The posterior of two or more categories, but not all, in their order."""
         numbers, part = self._numbers, self._times_in(inside.tolist())
-        known, tilts = numbers.moments, numbers.moments.tilts
+        moments, tilts = numbers.moments, numbers.moments.tilts
         low, high = (float(end @ part) for end in numbers.counts.ends)
-        rest, _ = self._sums.beside(np.array([low]), np.array([high]), part[:, None])
-        weights = -known.log_norm @ part - tilts * float(known.anchor @ part)
+        beside, _ = self._sums.beside(np.array([low]), np.array([high]), part[:, None])
+        weights = -moments.log_norm @ part - tilts * float(moments.anchor @ part)
         sizes = np.unique(np.floor(np.linspace(low, high, _TABLE)))
         row = np.zeros(1, dtype=np.int64)
-        found = log_or_nothing(np.maximum(_read(rest, 1, row, sizes), 0.0))
-        logs = np.logaddexp.reduce(found + weights[:, None] + tilts[:, None] * sizes, axis=0)
+        log_beside = log_or_nothing(np.maximum(_read(beside, 1, row, sizes), 0.0))
+        logs = np.logaddexp.reduce(log_beside + weights[:, None] + tilts[:, None] * sizes, axis=0)
         seen = np.flatnonzero(logs > NOTHING / 2)
-        known_at = slice(int(seen[0]), int(seen[-1]) + 1)
-        sizes, logs = sizes[known_at], logs[known_at]
+        possible = slice(int(seen[0]), int(seen[-1]) + 1)
+        sizes, logs = sizes[possible], logs[possible]
         weight: Any = partial(np.interp, xp=sizes, fp=logs)  # which pickles
-        deviation = np.sqrt(known.variance @ part)
-        seeds = (known.mean @ part)[:, None] + deviation[:, None] * np.linspace(-9, 9, 37)
+        deviation = np.sqrt(moments.variance @ part)
+        seeds = (moments.mean @ part)[:, None] + deviation[:, None] * np.linspace(-9, 9, 37)
         seeds = np.unique(np.clip(np.floor(seeds), sizes[0], sizes[-1]))
         total = Total(int(sizes[0]), int(sizes[-1]), weight, seeds.astype(np.int64))
         return CountsGivenNoise(self.categories.chosen(inside), total)
@@ -366,15 +368,15 @@ class CountsGivenNoise(ByLaws):
         """Independent draws of the true counts, shape `(draws, k)`."""
         numbers = self._numbers.finer
         sizes = self.records.draw(np.zeros(1, dtype=np.int64), draws, rng)[0]
-        found = np.empty((draws, self.categories.k), dtype=np.int64)
+        counts = np.empty((draws, self.categories.k), dtype=np.int64)
         means = numbers.moments.mean @ self._times
         nearest = np.searchsorted((means[1:] + means[:-1]) / 2, sizes)
         for number in np.unique(nearest).tolist():
             some = np.flatnonzero(nearest == number)
-            found[some] = DrawsGivenSum(numbers.chosen(number, number + 1), self._leaf).of(
+            counts[some] = DrawsGivenSum(numbers.chosen(number, number + 1), self._leaf).of(
                 sizes[some], rng
             )
-        return found
+        return counts
 
     def _check_agree(self, log_totals: Floats) -> None:
         """Warn where what all counts of a category weigh is not the same for all categories: each
@@ -405,8 +407,8 @@ def _read(laws: Lattices, rows: int, row: Integers, counts: Floats) -> Floats:
     """Values of lattices at rows and counts, shape `(m,)`; they have so many rows for every tilt,
     or part of the numbers of records. Shape `(..., tilts, m)`.
     """
-    each = rows * np.arange(laws.origin.size // rows)[:, None] + row
-    return laws.read(*np.broadcast_arrays(each, counts))
+    rows_of_tilts = rows * np.arange(laws.origin.size // rows)[:, None] + row
+    return laws.read(*np.broadcast_arrays(rows_of_tilts, counts))
 
 
 def _blocks(*columns: Any, pairs: int) -> Any:
@@ -416,9 +418,9 @@ def _blocks(*columns: Any, pairs: int) -> Any:
 
 
 def _along(
-    known: Moments, anchors: Integers, log_norms: Floats, row: Integers, counts: Floats
+    moments: Moments, anchors: Integers, log_norms: Floats, row: Integers, counts: Floats
 ) -> Floats:
     """Logarithms of what each tilt multiplies the law of a count by, of rows whose anchors and
     logarithms of norms are told; shape `(tilts, m)`.
     """
-    return known.tilts[:, None] * (counts - anchors[row]) - log_norms[:, row]
+    return moments.tilts[:, None] * (counts - anchors[row]) - log_norms[:, row]

@@ -51,22 +51,22 @@ class Lattices:
         """The values at real numbers between the points, 0 beyond them, elementwise; shape `(...,
         *row.shape)`.
         """
-        place = (sums - self.origin[row]) / self.step[row]
-        first, weights = _stencil(place, self.points)
+        position = (sums - self.origin[row]) / self.step[row]
+        first, weights = _stencil(position, self.points)
         flat = self.masses.reshape(*self.masses.shape[:-2], -1)
         start = row * self.points + first
         values = sum(weight * flat.take(start + i, axis=-1) for i, weight in enumerate(weights))
         # Where points are far apart, a law between them reaches below 0, which no sum is.
-        inside = (sums >= 0) & (place >= 0) & (place <= self.points - 1)
+        inside = (sums >= 0) & (position >= 0) & (position <= self.points - 1)
         return np.where(inside, values, 0.0)
 
 
-def _stencil(place: Floats, points: int) -> tuple[Integers, list[Floats]]:
-    """The first of the four points about each place that are nearest to it, all of them on the
+def _stencil(position: Floats, points: int) -> tuple[Integers, list[Floats]]:
+    """The first of the four points about each position that are nearest to it, all of them on the
     lattice, and the weights of a cubic through them.
     """
-    first = np.clip(np.floor(place) - 1, 0, points - 4).astype(np.int64)
-    return first, cubic(place - first)
+    first = np.clip(np.floor(position) - 1, 0, points - 4).astype(np.int64)
+    return first, cubic(position - first)
 
 
 def cubic(u: Floats) -> list[Floats]:
@@ -81,21 +81,21 @@ def aligned(cells: Cells, origin: Integers, step: int) -> Cells:
     first = (cells.first - origin[row]) // step
     pieces = (cells.last - origin[row]) // step - first + 1
     cell = np.repeat(np.arange(pieces.size), pieces)
-    place = np.arange(cell.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    piece = np.arange(cell.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     row = row[cell]
-    start = origin[row] + step * (first[cell] + place)
+    start = origin[row] + step * (first[cell] + piece)
     end = start + step - 1
     return Cells(row, np.maximum(cells.first[cell], start), np.minimum(cells.last[cell], end))
 
 
-def spreading(row: Integers, place: Floats, rows: int, points: int) -> sparse.csc_array:
-    """The matrix that hands masses at places of rows to the four lattice points nearest to each;
-    shape `(rows * points, places)`.
+def spreading(row: Integers, position: Floats, rows: int, points: int) -> sparse.csc_array:
+    """The matrix that hands masses at positions of rows to the four lattice points nearest to
+    each; shape `(rows * points, positions)`.
     """
-    first, weights = _stencil(place, points)
-    at = (row * points + first)[:, None] + np.arange(4)
-    entries, ends = np.stack(weights, axis=1).ravel(), np.arange(0, 4 * place.size + 1, 4)
-    return sparse.csc_array((entries, at.ravel(), ends), shape=(rows * points, place.size))
+    first, weights = _stencil(position, points)
+    entry = (row * points + first)[:, None] + np.arange(4)
+    entries, ends = np.stack(weights, axis=1).ravel(), np.arange(0, 4 * position.size + 1, 4)
+    return sparse.csc_array((entries, entry.ravel(), ends), shape=(rows * points, position.size))
 
 
 #: Steps are at most this part of the smallest deviation of a sum; and of many counts so short that
@@ -126,7 +126,7 @@ class Sums:
 
     def __init__(self, numbers: Numbers, times: Integers) -> None:
         self._numbers, self._times = numbers, times
-        self._known: dict[tuple[int, int, int], _OfOneStep] = {}
+        self._laws_by_range: dict[tuple[int, int, int], _OfOneStep] = {}
 
     def beside(
         self, low: Floats, high: Floats, sums: Integers | None = None
@@ -135,13 +135,13 @@ class Sums:
         sums, a row for each tilt and each sum; and a row for each part of the numbers and each sum,
         with their first two moments about its centre besides.
         """
-        found = [one.beside(low, high, sums) for one in self._by_step(sums)]
-        whole, parts = zip(*found, strict=True)
+        lattices = [laws.beside(low, high, sums) for laws in self._by_step(sums)]
+        whole, parts = zip(*lattices, strict=True)
         return Lattices.joined(whole), Lattices.joined(parts)
 
     def laws(self, sums: Integers | None = None) -> Lattices:
         """The probabilities of the sums, or of that of all; a row for each tilt and each sum."""
-        return Lattices.joined([one.laws(sums) for one in self._by_step(sums)])
+        return Lattices.joined([laws.laws(sums) for laws in self._by_step(sums)])
 
     def _by_step(self, sums: Integers | None) -> "list[_OfOneStep]":
         """The counts on lattices whose steps suit the sums and all others."""
@@ -155,11 +155,11 @@ class Sums:
 
     def _of(self, sums: Integers) -> "list[_OfOneStep]":
         numbers, times, sums = self._numbers, self._times, sums[:, sums.any(axis=0)]
-        known, prior = numbers.moments, numbers.counts.categories.prior
-        deviation = np.sqrt(known.variance @ sums)
+        moments, prior = numbers.moments, numbers.counts.categories.prior
+        deviation = np.sqrt(moments.variance @ sums)
         share = min(_STEP, (_CUMULANT / float(times.sum())) ** 0.25)
         # Near 0 its law is not smooth, unless a large prior makes sums far below their mean rare.
-        mean, others = known.mean @ sums, prior @ sums
+        mean, others = moments.mean @ sums, prior @ sums
         least = np.maximum(mean - 4 * deviation, mean * _SELDOM ** (1 / others)) + others
         longest = np.minimum(share * deviation, np.maximum(least / 4, 1.0)).min(axis=1)
         looks = numbers.counts.categories.looks
@@ -168,27 +168,27 @@ class Sums:
             longest = np.minimum(longest, min(kinks) * _KINK)
         steps = 2 ** np.floor(np.log2(np.maximum(longest, 1.0))).astype(np.int64)
         starts = np.flatnonzero(np.diff(steps, prepend=0)).tolist()
-        found = []
+        laws = []
         for start, end in zip(starts, [*starts[1:], steps.size], strict=True):
             key = start, end, int(steps[start])
-            if key not in self._known:
-                self._known[key] = _OfOneStep(numbers.chosen(start, end), times, key[-1])
-            found.append(self._known[key])
-        return found
+            if key not in self._laws_by_range:
+                self._laws_by_range[key] = _OfOneStep(numbers.chosen(start, end), times, key[-1])
+            laws.append(self._laws_by_range[key])
+        return laws
 
 
 class _OfOneStep:
     """Laws of counts, each there so many times, and of their sums, on lattices of one step."""
 
     def __init__(self, numbers: Numbers, times: Integers, step: int) -> None:
-        known, deviation = numbers.moments, np.sqrt(numbers.moments.variance)
-        low = (known.mean - _FAR * deviation).min(axis=0) - _FAR
-        high = (known.mean + _FAR * deviation).max(axis=0) + _FAR
-        self._kept: dict[int, Any] = {}
+        moments, deviation = numbers.moments, np.sqrt(numbers.moments.variance)
+        low = (moments.mean - _FAR * deviation).min(axis=0) - _FAR
+        high = (moments.mean + _FAR * deviation).max(axis=0) + _FAR
+        self._waves_by_start: dict[int, Any] = {}
         self.numbers, self.times, counts = numbers, times, numbers.counts.within(low, high)
         low, high = counts.ends
         widest = float((high - low).max())
-        wide = widest + _WIDE * math.sqrt(float((known.variance @ times).max()))
+        wide = widest + _WIDE * math.sqrt(float((moments.variance @ times).max()))
         while wide / step > _LONGEST:
             step *= 2
         self.step = step
@@ -205,15 +205,15 @@ class _OfOneStep:
 
     def _waves(self, some: slice) -> Floats:
         """Transforms of the laws of single counts under some tilts; shape `(k, tilts, waves)`."""
-        if some.start in self._kept:
-            return self._kept[some.start]
-        known = self.numbers.moments
-        logs = self._log_masses[:, None] + self._away[:, None] * known.tilts[some]
-        masses = np.exp(logs - known.log_norm[some].T[self._row])
+        if some.start in self._waves_by_start:
+            return self._waves_by_start[some.start]
+        moments = self.numbers.moments
+        logs = self._log_masses[:, None] + self._away[:, None] * moments.tilts[some]
+        masses = np.exp(logs - moments.log_norm[some].T[self._row])
         laws = (self._spread @ masses).reshape(self.times.size, self._points, -1)
         waves = fft.rfft(np.ascontiguousarray(laws.swapaxes(1, 2)), self._length)
-        if self.times.size * known.tilts.size * self._length <= _KEPT:
-            self._kept[some.start] = waves
+        if self.times.size * moments.tilts.size * self._length <= _KEPT:
+            self._waves_by_start[some.start] = waves
         return waves
 
     def _blocks(self) -> Iterator[slice]:
@@ -228,55 +228,55 @@ class _OfOneStep:
         """The begin of the lattice of numbers of records, and transforms of their masses, times
         powers of their distance from the centre of the part, shape `(powers, parts, waves)`.
         """
-        known, step = self.numbers, self.step
-        origin = (int(known.sizes[0]) // step - 1) * step
-        points = int(known.sizes[-1] - origin) // step + _END
-        place = (known.sizes - origin) / step
-        matrix = spreading(np.zeros(place.size, dtype=np.int64), place, 1, points)
-        off = known.sizes - known.centres[:, None]
-        powers = range(3 if known.sizes.size > 1 else 1)
-        laws = np.stack([(matrix @ (known.masses * off**power).T).T for power in powers])
+        numbers, step = self.numbers, self.step
+        origin = (int(numbers.sizes[0]) // step - 1) * step
+        points = int(numbers.sizes[-1] - origin) // step + _END
+        position = (numbers.sizes - origin) / step
+        matrix = spreading(np.zeros(position.size, dtype=np.int64), position, 1, points)
+        off = numbers.sizes - numbers.centres[:, None]
+        powers = range(3 if numbers.sizes.size > 1 else 1)
+        laws = np.stack([(matrix @ (numbers.masses * off**power).T).T for power in powers])
         turns = -(-points // self._length)
         laws = np.pad(laws, ((0, 0), (0, 0), (0, turns * self._length - points)))
         laws = laws.reshape(*laws.shape[:2], turns, self._length).sum(axis=2)
         return origin, fft.rfft(laws, self._length) / step
 
     def beside(self, low: Floats, high: Floats, sums: Integers | None) -> tuple[Lattices, Lattices]:
-        known, (begin, spectra) = self.numbers.moments, self._spectra
-        every = self.times[:, None]
-        rest = every - (np.eye(every.size, dtype=np.int64) if sums is None else sums)
-        origin, mean = begin - self._origin @ rest, known.mean @ rest
+        moments, (begin, spectra) = self.numbers.moments, self._spectra
+        times = self.times[:, None]
+        left = times - (np.eye(times.size, dtype=np.int64) if sums is None else sums)
+        origin, mean = begin - self._origin @ left, moments.mean @ left
         whole, parts = [], []
         for some in self._blocks():
             waves = self._waves(some)
-            others = products_of_others(waves, self.times) if sums is None else _sums(waves, rest)
+            others = products_of_others(waves, self.times) if sums is None else _sums(waves, left)
             products = np.conj(np.swapaxes(others, 0, 1))
             here = slice(*np.searchsorted(self.numbers.tilt, [some.start, some.stop]).tolist())
             tilt = self.numbers.tilt[here] - some.start
             first = np.flatnonzero(np.diff(tilt, prepend=-1))
             middle = self.numbers.middles[some, None] - mean[some]
             window = self._window(origin, middle, *np.broadcast_arrays(low, high, middle)[:2])
-            at, place, unknown = (each[tilt] for each in window)
+            begins, position, unknown = (array[tilt] for array in window)
             laws = np.stack(
                 [
-                    self._read(products[tilt] * spectrum[here, None], place, unknown)
+                    self._read(products[tilt] * spectrum[here, None], position, unknown)
                     for spectrum in spectra
                 ]
             )
-            parts.append(self._lattices(at, laws))
+            parts.append(self._lattices(begins, laws))
             whole.append(self._lattices(window[0], np.add.reduceat(laws[0], first)))
         return Lattices.joined(whole), Lattices.joined(parts)
 
     def laws(self, sums: Integers | None) -> Lattices:
-        known, found = self.numbers.moments, []
-        own = self.times[:, None] if sums is None else sums
+        moments, lattices = self.numbers.moments, []
+        within = self.times[:, None] if sums is None else sums
         for some in self._blocks():
-            products = np.swapaxes(_sums(self._waves(some), own), 0, 1)
-            mean = known.mean[some] @ own
-            reach = self._points * self.step + _WIDE / 2 * np.sqrt(known.variance[some] @ own)
-            at, *window = self._window(self._origin @ own, mean, mean - reach, mean + reach)
-            found.append(self._lattices(at, self._read(products / self.step, *window)))
-        return Lattices.joined(found)
+            products = np.swapaxes(_sums(self._waves(some), within), 0, 1)
+            mean = moments.mean[some] @ within
+            reach = self._points * self.step + _WIDE / 2 * np.sqrt(moments.variance[some] @ within)
+            begins, *window = self._window(self._origin @ within, mean, mean - reach, mean + reach)
+            lattices.append(self._lattices(begins, self._read(products / self.step, *window)))
+        return Lattices.joined(lattices)
 
     def _window(
         self, origin: Integers, mean: Floats, low: Floats, high: Floats
@@ -289,17 +289,17 @@ class _OfOneStep:
         low = np.minimum(low, high)
         first = np.floor((low - origin) / self.step).astype(np.int64) - 1
         points = max(int(np.max(np.ceil((high - origin) / self.step) - first)) + 2, _END)
-        place = first[..., None] + np.arange(points)
-        value = place * self.step + origin[:, None]
+        position = first[..., None] + np.arange(points)
+        value = position * self.step + origin[:, None]
         unknown = np.abs(value - mean[..., None]) > half
-        return first * self.step + origin, place % self._length, unknown
+        return first * self.step + origin, position % self._length, unknown
 
-    def _read(self, waves: Any, place: Integers, unknown: Any) -> Floats:
+    def _read(self, waves: Any, position: Integers, unknown: Any) -> Floats:
         laws = fft.irfft(waves, self._length)
         laws[np.abs(laws) < _ROUNDING * laws.max(axis=-1, keepdims=True)] = 0.0
-        found = np.take_along_axis(laws, place, axis=-1)
-        found[unknown] = 0.0
-        return found
+        values = np.take_along_axis(laws, position, axis=-1)
+        values[unknown] = 0.0
+        return values
 
     def _lattices(self, begin: Integers, laws: Floats) -> Lattices:
         """Lattices of all tilts, or parts, and of all sums of each."""

@@ -56,27 +56,29 @@ class BetaMixtures:
         """
         owner = np.zeros(a.shape, dtype=np.int64) if owner is None else owner
         share_of = np.bincount(owner, weights)
-        kept = np.flatnonzero(weights > NEGLIGIBLE * share_of[owner])
-        kept = kept[np.lexsort((group[kept], owner[kept]))]
-        a, b, group, owner = a[kept], b[kept], group[kept], owner[kept]
-        weights = weights[kept] / share_of[owner]
-        new = (np.diff(owner, prepend=-1) != 0) | (np.diff(group, prepend=group[:1] - 1) != 0)
-        first = np.flatnonzero(new)
+        used = np.flatnonzero(weights > NEGLIGIBLE * share_of[owner])
+        used = used[np.lexsort((group[used], owner[used]))]
+        a, b, group, owner = a[used], b[used], group[used], owner[used]
+        weights = weights[used] / share_of[owner]
+        begins = (np.diff(owner, prepend=-1) != 0) | (np.diff(group, prepend=group[:1] - 1) != 0)
+        first = np.flatnonzero(begins)
         parts = Segments(np.append(first, owner.size))
-        total, place = a + b, parts.owner
+        total, part_of = a + b, parts.owner
         share = parts.sums(weights)
         mean = parts.sums(weights * (a / total)) / share
-        rest = parts.sums(weights * (b / total)) / share
+        mean_left = parts.sums(weights * (b / total)) / share
         within = (a / total) * (b / total) / (total + 1)
-        off = np.where(mean[place] < 0.5, a / total - mean[place], rest[place] - b / total)
+        off = np.where(
+            mean[part_of] < 0.5, a / total - mean[part_of], mean_left[part_of] - b / total
+        )
         variance = parts.sums(weights * (within + off**2)) / share
         # A variance is as large as a mean allows only where a cell ends at 0 or 1.
         least = 1e-6 * np.minimum(total[first], 1)
-        own, other = cls.parameters(mean, rest, variance, least)
+        new_a, new_b = cls.parameters(mean, mean_left, variance, least)
         alone = parts.sizes == 1  # not even rounded: a density at 0 is finite for a = 1 only
         return cls(
-            np.where(alone, a[first], own),
-            np.where(alone, b[first], other),
+            np.where(alone, a[first], new_a),
+            np.where(alone, b[first], new_b),
             share,
             np.searchsorted(owner[first], np.arange(share_of.size + 1)),
         )
@@ -107,8 +109,8 @@ class BetaMixtures:
     def joined(cls, mixtures: "Sequence[BetaMixtures]") -> "BetaMixtures":
         """The mixtures of several, in their order."""
         a, b, weights = (
-            np.concatenate([getattr(some, name) for some in mixtures])
-            for name in ("a", "b", "weights")
+            np.concatenate([getattr(some, field) for some in mixtures])
+            for field in ("a", "b", "weights")
         )
         sizes = np.concatenate([np.diff(some.start) for some in mixtures])
         return cls(a, b, weights, np.append(0, np.cumsum(sizes)))
@@ -125,8 +127,10 @@ class BetaMixtures:
 
     def chosen(self, mixtures: Integers) -> "BetaMixtures":
         """Some of them, which may repeat."""
-        parts, place = self._parts.chosen(mixtures)
-        return BetaMixtures(self.a[place], self.b[place], self.weights[place], parts.start)
+        parts, components = self._parts.chosen(mixtures)
+        return BetaMixtures(
+            self.a[components], self.b[components], self.weights[components], parts.start
+        )
 
     def _some(self, mixtures: Integers) -> "BetaMixtures":
         """Some of them, in their order."""
@@ -144,10 +148,10 @@ class BetaMixtures:
     def variance(self) -> Floats:
         """Variances, those within the components plus those of their means, shape `(m,)`."""
         total, parts = self.a + self.b, self._parts
-        share, rest = self.a / total, self.b / total
-        mean, other = (parts.sums(self.weights * part)[parts.owner] for part in (share, rest))
-        off = np.where(mean < 0.5, share - mean, other - rest)
-        return parts.sums(self.weights * (share * rest / (total + 1) + off**2))
+        share, left = self.a / total, self.b / total
+        mean, mean_left = (parts.sums(self.weights * part)[parts.owner] for part in (share, left))
+        off = np.where(mean < 0.5, share - mean, mean_left - left)
+        return parts.sums(self.weights * (share * left / (total + 1) + off**2))
 
     def std(self) -> Floats:
         """Standard deviations, shape `(m,)`."""
@@ -160,12 +164,12 @@ class BetaMixtures:
 
         def cdf(a: Floats, b: Floats, x: Floats) -> Floats:
             # A tail beyond x is at most the likelihood of x over that of the mean.
-            found = np.where(x < mean, 0.0, 1.0)
+            below = np.where(x < mean, 0.0, 1.0)
             fallen = log_mode - special.xlogy(a, x) - special.xlog1py(b, -x)
             near = ~(fallen >= _FAR)
             a, b = np.broadcast_to(a, x.shape)[near], np.broadcast_to(b, x.shape)[near]
-            found[near] = special.betainc(a, b, x[near])
-            return found
+            below[near] = special.betainc(a, b, x[near])
+            return below
 
         return np.minimum(self._mixed(cdf, np.clip(values, 0.0, 1.0)), 1.0)
 
@@ -195,20 +199,20 @@ class BetaMixtures:
         """
         wanted = np.asarray(probabilities, dtype=np.float64)
         wanted = np.broadcast_to(wanted, (*wanted.shape[:-1], self.m))
-        levels, every = wanted.reshape(wanted.size // max(self.m, 1), self.m), np.arange(self.m)
+        levels, index = wanted.reshape(wanted.size // max(self.m, 1), self.m), np.arange(self.m)
         at_once, logits = _LARGEST_BLOCK // (self.a.size + 1) + 1, np.empty(levels.shape)
         for start in range(0, len(levels), at_once):
             rows = levels[start : start + at_once]
-            above, which = rows > 0.5, np.broadcast_to(every, rows.shape)
+            above, which = rows > 0.5, np.broadcast_to(index, rows.shape)
             sides = self.chosen(which[~above]), self.mirrored.chosen(which[above])
-            found = BetaMixtures.joined(sides)._lower_logit(
+            quantiles = BetaMixtures.joined(sides)._lower_logit(
                 np.concatenate([rows[~above], 1 - rows[above]])
             )
-            lower, upper = np.split(found, [sides[0].m])
+            lower, upper = np.split(quantiles, [sides[0].m])
             logits[start : start + at_once][~above] = lower
             logits[start : start + at_once][above] = -upper
-        known = logits.reshape(wanted.shape)
-        return logistic(known), logistic(-known)
+        shaped = logits.reshape(wanted.shape)
+        return logistic(shaped), logistic(-shaped)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """The equal-tailed intervals of probability `level`, two arrays of shape `(m,)`, rounded
@@ -252,8 +256,8 @@ class BetaMixtures:
             )
         parts = [np.empty((0, self.m))]
         for start in range(0, len(flat), block):
-            each = function(self.a, self.b, flat[start : start + block][:, self._parts.owner])
-            parts.append(self._parts.sums(each * self.weights))
+            rows = flat[start : start + block][:, self._parts.owner]
+            parts.append(self._parts.sums(function(self.a, self.b, rows) * self.weights))
         return np.concatenate(parts).reshape(values.shape)
 
     def _lower_logit(self, wanted: Floats) -> Floats:
@@ -261,7 +265,7 @@ class BetaMixtures:
         probability; minus infinity below every float.
         """
         active = np.flatnonzero(wanted > 0)
-        found, goal = np.full(self.m, -np.inf), wanted[active]
+        logits, goal = np.full(self.m, -np.inf), wanted[active]
 
         def above(logit: Floats, which: Integers) -> tuple[Floats, Floats]:
             cdf, slope, bend = self._some(active[which])._cdf_and_slopes(logit)
@@ -272,14 +276,14 @@ class BetaMixtures:
                 return value, np.clip(half_on, slope / 2, 2 * slope)
 
         start, ends = self._start(wanted)[active], (-_LARGEST_LOGIT, _LARGEST_LOGIT)
-        found[active] = increasing_roots(above, start, *ends, _TOLERANCE)
-        return np.where(found <= 1 - _LARGEST_LOGIT, -np.inf, found)
+        logits[active] = increasing_roots(above, start, *ends, _TOLERANCE)
+        return np.where(logits <= 1 - _LARGEST_LOGIT, -np.inf, logits)
 
     def _start(self, wanted: Floats) -> Floats:
         """Quantiles of one Beta with the same mean and variance for each, as logits."""
-        mean, other = self.mean(), self._parts.sums(self.weights * (self.b / (self.a + self.b)))
+        mean, mean_left = self.mean(), self._parts.sums(self.weights * (self.b / (self.a + self.b)))
         with np.errstate(all="ignore"):
-            parameters = self.parameters(mean, other, self.variance(), _SMALLEST)
+            parameters = self.parameters(mean, mean_left, self.variance(), _SMALLEST)
             start = special.logit(special.betaincinv(*parameters, wanted))
         return np.clip(np.nan_to_num(start), -_LARGEST_LOGIT, _LARGEST_LOGIT)
 
@@ -296,27 +300,27 @@ class BetaMixtures:
 
     def _cdf_and_slopes(self, logit: Floats) -> tuple[Floats, Floats, Floats]:
         """At one logit for each mixture, and two derivatives with respect to the logit."""
-        value, rest = logistic(logit)[self._parts.owner], logistic(-logit)[self._parts.owner]
+        value, left = logistic(logit)[self._parts.owner], logistic(-logit)[self._parts.owner]
         cdf = special.betainc(self.a, self.b, value)
-        near = rest < 1e-3  # where the value rounds to 1 its complement keeps its digits
-        cdf[near] = 1 - special.betainc(self.b[near], self.a[near], rest[near])
+        near = left < 1e-3  # where the value rounds to 1 its complement keeps its digits
+        cdf[near] = 1 - special.betainc(self.b[near], self.a[near], left[near])
         slope = self._logit_densities(logit)
-        bend = slope * (self.a * rest - self.b * value)
-        cdf, slope, bend = (self._parts.sums(self.weights * each) for each in (cdf, slope, bend))
+        bend = slope * (self.a * left - self.b * value)
+        cdf, slope, bend = (self._parts.sums(self.weights * array) for array in (cdf, slope, bend))
         return cdf, slope, bend
 
 
 def varied(a: Floats, b: Floats, rest: Floats) -> tuple[Floats, Floats]:
     """Betas with the means and variances of `Beta(a, b)` whose b has a variance, `rest`."""
     total = a + b
-    share, other = a / total, b / total
+    share, left = a / total, b / total
     off = rest / total**2
     shift = share * off
-    # Of `share other / (total + 1)`, the second derivative with respect to b.
-    bend = np.maximum(1 + off * (6 - 3 / np.maximum(other, _SMALLEST)), 0.5)
-    spread = share * other / (total + 1) * bend + share**2 * off
-    found = BetaMixtures.parameters(share + shift, np.maximum(other - shift, _SMALLEST), spread)
-    return np.where(off <= 0, a, found[0]), np.where(off <= 0, b, found[1])
+    # Of `share left / (total + 1)`, the second derivative with respect to b.
+    bend = np.maximum(1 + off * (6 - 3 / np.maximum(left, _SMALLEST)), 0.5)
+    spread = share * left / (total + 1) * bend + share**2 * off
+    parameters = BetaMixtures.parameters(share + shift, np.maximum(left - shift, _SMALLEST), spread)
+    return np.where(off <= 0, a, parameters[0]), np.where(off <= 0, b, parameters[1])
 
 
 def _outwards(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
