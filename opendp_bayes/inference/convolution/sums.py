@@ -15,7 +15,7 @@ from scipy import fft, sparse
 
 from opendp_bayes.inference.convolution.numbers_and_tilts import Numbers
 from opendp_bayes.inference.laws.count_cells import Cells
-from opendp_bayes.mathematics.all_but_one import products_of_others
+from opendp_bayes.mathematics.all_but_one import all_but_one, products_of_others
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 
@@ -145,22 +145,18 @@ class Sums:
 
     def _by_step(self, sums: Integers | None) -> "list[_OfOneStep]":
         """The counts on lattices whose steps suit the sums and all others."""
-        if sums is None:
-            return self._alone
-        return self._of(np.concatenate([sums, self._times[:, None] - sums], axis=1))
-
-    @cached_property
-    def _alone(self) -> "list[_OfOneStep]":
-        return self._of(self._times[:, None] - np.eye(self._times.size, dtype=np.int64))
-
-    def _of(self, sums: Integers) -> "list[_OfOneStep]":
-        numbers, times, sums = self._numbers, self._times, sums[:, sums.any(axis=0)]
+        numbers, times = self._numbers, self._times
         moments, prior = numbers.moments, numbers.counts.categories.prior
-        deviation = np.sqrt(moments.variance @ sums)
+        others = [_of_others(x, times, sums) for x in (moments.variance, moments.mean, prior)]
+        if sums is not None:
+            of_sums = (x @ sums for x in (moments.variance, moments.mean, prior))
+            others = [np.concatenate(x, axis=-1) for x in zip(of_sums, others, strict=True)]
+        # Nothing is beside a sum of all.
+        variance, mean, prior = (x[..., others[2] > 0] for x in others)
+        deviation = np.sqrt(variance)
         share = min(_STEP, (_CUMULANT / float(times.sum())) ** 0.25)
         # Near 0 its law is not smooth, unless a large prior makes sums far below their mean rare.
-        mean, others = moments.mean @ sums, prior @ sums
-        least = np.maximum(mean - 4 * deviation, mean * _SELDOM ** (1 / others)) + others
+        least = np.maximum(mean - 4 * deviation, mean * _SELDOM ** (1 / prior)) + prior
         longest = np.minimum(share * deviation, np.maximum(least / 4, 1.0)).min(axis=1)
         looks = numbers.counts.categories.looks
         kinks = [look.noise.scale for look in looks if look.noise.kinks]
@@ -243,13 +239,16 @@ class _OfOneStep:
 
     def beside(self, low: Floats, high: Floats, sums: Integers | None) -> tuple[Lattices, Lattices]:
         moments, (begin, spectra) = self.numbers.moments, self._spectra
-        times = self.times[:, None]
-        left = times - (np.eye(times.size, dtype=np.int64) if sums is None else sums)
-        origin, mean = begin - self._origin @ left, moments.mean @ left
+        origin = begin - _of_others(self._origin, self.times, sums)
+        mean = _of_others(moments.mean, self.times, sums)
         whole, parts = [], []
         for some in self._blocks():
             waves = self._waves(some)
-            others = products_of_others(waves, self.times) if sums is None else _sums(waves, left)
+            others = (
+                products_of_others(waves, self.times)
+                if sums is None
+                else _sums(waves, self.times[:, None] - sums)
+            )
             products = np.conj(np.swapaxes(others, 0, 1))
             here = slice(*np.searchsorted(self.numbers.tilt, [some.start, some.stop]).tolist())
             tilt = self.numbers.tilt[here] - some.start
@@ -306,6 +305,16 @@ class _OfOneStep:
         begin, points = begin.ravel(), laws.shape[-1]
         laws = laws.reshape(*laws.shape[:-3], begin.size, points)
         return Lattices(begin, np.full(begin.size, self.step), laws)
+
+
+def _of_others(values: Any, times: Integers, sums: Integers | None) -> Any:
+    """Sums of values, shape `(..., k)`, of all counts but those of each sum, shape `(k, sums)`, or
+    but one of each count.
+    """
+    if sums is not None:
+        return values @ (times[:, None] - sums)
+    others = all_but_one(np.moveaxis(times * values, -1, 0))
+    return np.moveaxis(others, 0, -1) + (times - 1) * values
 
 
 def _sums(waves: Any, times: Integers) -> Any:
