@@ -163,11 +163,13 @@ def watched(setting, number=4):
 
 
 def errors(found, right, rows=None):
-    """The largest deviations of noised counts, and that of the evidence."""
+    """The largest deviations of noised counts, and that of the evidence, to which thousands of
+    categories add.
+    """
     off = abs(log_evidence(found) - right.log_evidence)
     # Of outliers that cost billions there are fewer digits.
-    evidence = {"evidence": max(off - 1e-12 * abs(right.log_evidence), 0.0)}
-    return deviations(found, right, rows, np.append(PLACES, 1 - PLACES[:-1])) | evidence
+    off = max(off - 1e-12 * abs(right.log_evidence), 0.0) / max(1.0, right.setting.k / 1000)
+    return deviations(found, right, rows, np.append(PLACES, 1 - PLACES[:-1])) | {"evidence": off}
 
 
 def deviations(found, right, rows=None, places=()):

@@ -57,7 +57,7 @@ class Curve:
     def known(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Means, tilts, variances and logarithms of the weight of all counts of about this sum."""
         means, variances = self.moments.mean @ self.times, self.moments.variance @ self.times
-        rises = np.diff(np.maximum.accumulate(means), prepend=-1.0) > 1e-9 * (1 + means)
+        rises = np.diff(np.maximum.accumulate(means), prepend=-1.0) > 1e-12 * (1 + means)
         means, tilts = means[rises], self.moments.tilts[rises]
         return means, tilts, variances[rises] + _LEAST, self.moments.log_sums(self.times)[rises]
 
