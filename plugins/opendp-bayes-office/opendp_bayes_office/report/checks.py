@@ -135,6 +135,11 @@ def _rules_of_result(result: Result, specification: Specification) -> Iterator[R
         (discovered and result.prior != "auto", ("prior",), _LISTED),
         (discovered and (joint or len(result.columns) > 1), ("column",), _LISTED),
         (
+            discovered and specification.privacy.size is not None,
+            ("column",),
+            "has categories to discover, for a number of records that is private. Leave size out.",
+        ),
+        (
             result.rest is not None and not discovered,
             ("rest",),
             "goes with categories to discover. Leave it out.",

@@ -141,8 +141,10 @@ def _quantiles(
     """The quartiles of one column whose categories are in order."""
     if not result.ordered or len(result.columns) > 1 or result.by is not None or result.merge:
         return
-    column = specification.columns[result.columns[0]]
-    quantiles = release.posterior.quantiles(list(_QUARTILES))
+    column, posterior = specification.columns[result.columns[0]], release.posterior
+    if len(posterior.categories) - len(posterior.unordered) < 2:  # none is before another one
+        return
+    quantiles = posterior.quantiles(list(_QUARTILES))
     for level, quantile in quantiles.items():
         lower, upper = (named(column, end, say) for end in quantile.interval(LEVEL))
         yield say(
