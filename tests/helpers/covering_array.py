@@ -3,8 +3,9 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations, product
+from pathlib import Path
 from random import Random
 
 #: The level of a factor that a case has no use for.
@@ -29,6 +30,13 @@ class Rule:
 def pairs_of(case: Case) -> Iterator[Pair]:
     """Every two levels that a case has, of those that it has a use for."""
     return combinations([(name, level) for name, level in case.items() if level != NOTHING], 2)
+
+
+@cache
+def cases_in(path: Path) -> tuple[Case, ...]:
+    """The cases of a file, a line for each."""
+    head, *rows = [line.split("\t") for line in path.read_text().splitlines()]
+    return tuple(dict(zip(head, row, strict=True)) for row in rows)
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,12 @@ class Factors:
                     )
                     cases += [] if case is None else [case]
         return cases
+
+    def write(self, covering: Path, refusals: Path, factor: str) -> None:
+        """Write the cases of `covering` and of `breaking` to files anew."""
+        for path, cases in ((covering, self.covering()[0]), (refusals, self.breaking(factor))):
+            lines = [list(self.levels), *(list(case.values()) for case in cases)]
+            path.write_text("".join("\t".join(line) + "\n" for line in lines))
 
     def covering(self, seed: int = 1) -> tuple[list[Case], list[Pair]]:
         """Cases in which all pairs are that the rules let meet, and the pairs that they do not."""

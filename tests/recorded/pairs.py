@@ -5,7 +5,6 @@
 
 from collections.abc import Callable
 from datetime import date
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from opendp_bayes.mechanisms import KNormParameters, LaplaceParameters
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted.spaces import groups_and_labels
 from opendp_bayes.unlisted import Discovery, LaplaceThreshold
-from tests.helpers.covering_array import NOTHING, Case
+from tests.helpers.covering_array import NOTHING, Case, cases_in
 from tests.helpers.recorded import Answers
 from tests.recorded.asked import answers_of
 from tests.recorded.factors import BY_HAND, FACTORS, GROUPS, TABLES
@@ -428,12 +427,9 @@ def _atoms(dtype: Any) -> Any:
 
 
 # --- Cases
-@cache
 def cases(name: str) -> tuple[Case, ...]:
     """Those of a file."""
-    lines = (_FOLDER / f"{name}.txt").read_text().splitlines()
-    head, *rows = [line.split("\t") for line in lines]
-    return tuple(dict(zip(head, row, strict=True)) for row in rows)
+    return cases_in(_FOLDER / f"{name}.txt")
 
 
 def asked(number: int, folder: Path) -> Answers:
@@ -470,16 +466,5 @@ def _of_chain(case: Case) -> Answers:
         yield "release", lambda: chain[0](ROWS.lazy()).to_json()
 
 
-def write() -> None:
-    """Write the files of cases anew."""
-    for name, found in {
-        "pairs": FACTORS.covering()[0],
-        "refusals": FACTORS.breaking("door"),
-    }.items():
-        lines = [list(FACTORS.levels), *(list(case.values()) for case in found)]
-        text = "".join("\t".join(line) + "\n" for line in lines)
-        (_FOLDER / f"{name}.txt").write_text(text)
-
-
 if __name__ == "__main__":
-    write()
+    FACTORS.write(_FOLDER / "pairs.txt", _FOLDER / "refusals.txt", "door")
