@@ -10,8 +10,6 @@ from random import Random
 
 #: The level of a factor that a case has no use for.
 NOTHING = "-"
-#: Of so many beginnings, each case is the one that covers most.
-_TRIED = 12
 Case = dict[str, str]
 Level = tuple[str, str]
 Pair = tuple[Level, Level]
@@ -37,6 +35,12 @@ def cases_in(path: Path) -> tuple[Case, ...]:
     """The cases of a file, a line for each."""
     head, *rows = [line.split("\t") for line in path.read_text().splitlines()]
     return tuple(dict(zip(head, row, strict=True)) for row in rows)
+
+
+def write(path: Path, cases: list[Case]) -> None:
+    """Write cases to a file, a line for each."""
+    lines = [list(cases[0]), *(list(case.values()) for case in cases)]
+    path.write_text("".join("\t".join(line) + "\n" for line in lines))
 
 
 @dataclass(frozen=True)
@@ -140,12 +144,13 @@ class Factors:
 
     def write(self, covering: Path, refusals: Path, factor: str) -> None:
         """Write the cases of `covering` and of `breaking` to files anew."""
-        for path, cases in ((covering, self.covering()[0]), (refusals, self.breaking(factor))):
-            lines = [list(self.levels), *(list(case.values()) for case in cases)]
-            path.write_text("".join("\t".join(line) + "\n" for line in lines))
+        write(covering, self.covering()[0])
+        write(refusals, self.breaking(factor))
 
-    def covering(self, seed: int = 1) -> tuple[list[Case], list[Pair]]:
-        """Cases in which all pairs are that the rules let meet, and the pairs that they do not."""
+    def covering(self, seed: int = 1, tried: int = 12) -> tuple[list[Case], list[Pair]]:
+        """Cases in which all pairs are that the rules let meet, and the pairs that they do not. Of
+        so many beginnings that are `tried`, each case is the one that covers most.
+        """
         rng, missing = Random(seed), dict.fromkeys(self.pairs())
         cases: list[Case] = []
         impossible: list[Pair] = []
@@ -160,7 +165,7 @@ class Factors:
             return new - 1000 * (level[1] == NOTHING) + rng.random()
 
         while missing:
-            some = [next(iter(missing)), *rng.sample(list(missing), min(_TRIED, len(missing)))]
+            some = [next(iter(missing)), *rng.sample(list(missing), min(tried, len(missing)))]
             found = {pair: self.completed(dict(pair), worth) for pair in some}
             for pair, case in found.items():
                 if case is None:

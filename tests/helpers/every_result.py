@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import product
 from operator import itemgetter
@@ -10,6 +10,7 @@ from typing import Any
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.agreement_of_copies import combine_estimates
 from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
@@ -99,16 +100,17 @@ def called(result: Any, method: str, arguments: dict[str, Any]) -> Any:
     """The result of a call; what `*names` and `**values` take is a list and a mapping."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    function = getattr(result, method)
+    function, skipped = getattr(result, method), False
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name not in arguments:
+            skipped = True
             continue
         value = arguments[parameter.name]
         if parameter.kind is parameter.VAR_POSITIONAL:
             positional += value
         elif parameter.kind is parameter.VAR_KEYWORD:
             named |= value
-        elif parameter.kind is parameter.KEYWORD_ONLY:
+        elif parameter.kind is parameter.KEYWORD_ONLY or skipped:
             named[parameter.name] = value
         else:
             positional.append(value)
@@ -120,8 +122,18 @@ PLAUSIBLE |= {"above": 0.2, "draws": 40, "number": 20, "records": 20, "copies": 
 PLAUSIBLE |= {"size": 5, "random_state": 1, "among": "answered", "of": "probabilities"}
 PLAUSIBLE |= {"by": ["x"], "decimals": 3, "percent": True, "columns": 2, "title": "t"}
 PLAUSIBLE |= {"format": "csv", "edges": None, "ax": None, "plug_in": True, "wait": True}
-PLAUSIBLE |= {"m_prior": 1.0, "kappa_prior": None, "sizes": {"n": 9, "s": 5}}
+PLAUSIBLE |= {"m_prior": 1.0, "kappa_prior": None}
 PLAUSIBLE |= {"delta": 1e-6, "epsilon": 0.5}
+
+
+def values_of(result: Any, variable: str) -> list[Any]:
+    """Those of a variable of a table or of a survey; of what has none, two."""
+    categories = getattr(result, "categories", ())
+    if isinstance(categories, Mapping):
+        return list(categories[variable])
+    if not categories or not isinstance(categories[0], tuple):
+        return ["a", "b"]
+    return distinct(cell[result.axes.index(variable)] for cell in categories)
 
 
 def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any]) -> Any:
@@ -133,11 +145,12 @@ def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any
         ("__getitem__", "label"): lambda: next(iter(getattr(result, "keys", lambda: labels)())),
         ("__getitem__", "key"): lambda: next(iter(result)),
         ("__getitem__", "question"): lambda: next(iter(result)),
+        ("with_sizes", "sizes"): lambda: {group: 2 + at for at, group in enumerate(result)},
         ("hidden", "label"): lambda: "q",
         ("interval", "kind"): lambda: "eti",
         ("summary", "kind"): lambda: "hdi",
         ("quantity", "label"): lambda: "q",
-        ("odds_ratio", "values"): lambda: dict.fromkeys(names[:2], ("a", "b")),
+        ("odds_ratio", "values"): lambda: {name: values_of(result, name)[:2] for name in names[:2]},
         ("by", "columns"): lambda: list(getattr(result, "grouped_by", names[:1])),
         ("from_json", "text"): lambda: result.to_json(),
     }
@@ -153,7 +166,7 @@ def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any
         "event": lambda: lambda theta: theta[0] > 0.5,
         "function": lambda: lambda p: next(iter(p.values())),
         "variables": lambda: names[:1],
-        "given": lambda: {names[-1]: "a"},
+        "given": lambda: {names[-1]: values_of(result, names[-1])[0]},
         "sets": lambda: [names[:1]],
         "folder": folder,
     }

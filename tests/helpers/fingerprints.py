@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from opendp.mod import Measurement, Transformation
 from scipy import sparse
@@ -62,15 +63,22 @@ def _of_text(text: str) -> Iterator[float]:
 
 
 def _of_picture(axes: Axes) -> Iterator[float]:
+    """Places and colours of what is drawn, ends and ticks of the axes, and all texts."""
     for line in axes.lines:
-        yield from _numbers(line.get_xydata())
+        yield from _numbers([line.get_xydata(), to_hex(line.get_color())])
     for artist in axes.collections:
         assert isinstance(artist, Collection)
-        yield from _numbers(artist.get_offsets())
+        yield from _numbers([artist.get_offsets(), artist.get_array(), artist.get_edgecolor()])
         for path in artist.get_paths():
             yield from _numbers(path.vertices)
-    for text in (*axes.texts, *axes.get_xticklabels(), *axes.get_yticklabels()):
-        yield from _numbers(text.get_text())
+    yield from _numbers([axes.get_xlim(), axes.get_ylim(), axes.axison, axes.get_facecolor()])
+    yield from _numbers([axes.get_xticks(), axes.get_yticks()])
+    legend = axes.get_legend()
+    texts = [*axes.texts, *axes.get_xticklabels(), *axes.get_yticklabels(), axes.xaxis.label]
+    texts += [axes.yaxis.label, *([] if legend is None else legend.get_texts())]
+    said = [axes.get_title(), axes.get_title(loc="left"), *(text.get_text() for text in texts)]
+    yield from chain.from_iterable(_of_text(f"{text} \n") for text in said)
+    yield _of_label("\n".join(words(" | ".join(said))))
 
 
 def _numbers(answer: Any) -> Iterator[float]:
@@ -84,6 +92,11 @@ def _numbers(answer: Any) -> Iterator[float]:
             yield number if math.isfinite(number) else math.copysign(_INFINITY, number)
     elif isinstance(answer, str):
         yield from _of_text(answer)
+    elif isinstance(answer, np.ndarray) and answer.dtype.kind in "biuf":
+        numbers = answer.astype(np.float64).ravel()
+        numbers = np.nan_to_num(numbers, nan=_NAN, posinf=_INFINITY, neginf=-_INFINITY)
+        yield from numbers.tolist()
+        yield from map(float, answer.shape)
     elif isinstance(answer, np.ndarray):
         yield from chain.from_iterable(map(_numbers, answer.ravel().tolist()))
         yield from map(float, answer.shape)
@@ -96,6 +109,8 @@ def _numbers(answer: Any) -> Iterator[float]:
         yield from _numbers(answer.map(1))
         yield from _numbers(answer.map(2))
     elif isinstance(answer, Figure):
+        yield from (*answer.get_size_inches(), *map(float, (len(answer.axes), len(answer.texts))))
+        yield _of_label("\n".join(words(answer.get_suptitle())))
         yield from chain.from_iterable(map(_of_picture, answer.axes))
     elif isinstance(answer, Axes):
         yield from _of_picture(answer)

@@ -12,7 +12,8 @@ import opendp_bayes as ob
 from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.surveys.survey_tables import probabilities_of_tables
 from tests.helpers.releases import guarantee
-from tests.recorded import posteriors
+from tests.recorded import answers as asked
+from tests.recorded.factors_of_answers import FACTORS
 
 
 def table(rng: np.random.Generator, levels: dict[str, int], names: tuple[str, ...]) -> ob.Release:
@@ -57,13 +58,16 @@ def test_every_pair_of_a_large_survey_answers(monkeypatch: pytest.MonkeyPatch) -
     assert sorted(implied) == [pair for pair in pairs if "×".join(pair) not in tables]
 
 
-#: Of the first seeds `tests/recorded` has the answers.
+#: In `tests/recorded` are answers of few of all results and of all ways to ask.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize("seed", range(200, 1200))
+@pytest.mark.parametrize("seed", range(1000))
 def test_every_method_of_many_random_results_answers(seed: int, tmp_path: Path) -> None:
-    for name, ask in posteriors.asked(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    case = FACTORS.completed({}, lambda *_: rng.random())
+    assert case is not None
+    for name, ask in asked.answers_of(case, seed, tmp_path):
         try:
             ask()
         except ValueError as error:

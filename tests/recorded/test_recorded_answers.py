@@ -18,8 +18,7 @@ import opendp_bayes as ob
 from tests.helpers.covering_array import pairs_of
 from tests.helpers.fingerprints import are_same, fingerprint
 from tests.helpers.recorded import Answers, differences, seed_noise
-from tests.recorded import mechanisms, pairs, posteriors, questions
-from tests.recorded.factors import FACTORS
+from tests.recorded import answers, factors, factors_of_answers, mechanisms, pairs, questions
 from tests.test_every_argument import ROWS
 
 
@@ -54,7 +53,7 @@ ASKED: dict[str, tuple[Callable[[int, Path], Answers], int]] = {
     "pairs": (pairs.asked, len(pairs.cases("pairs"))),
     "refusals": (pairs.asked_in_vain, len(pairs.cases("refusals"))),
     "mechanisms": (mechanisms.asked, 90),
-    "posteriors": (posteriors.asked, 160),
+    "answers": (answers.asked, len(pairs.cases("answers"))),
     "arguments": (calls, -(-len(ROWS) // _ROWS)),
 }
 CASES = [(room, seed) for room, (_, number) in ASKED.items() for seed in range(number)]
@@ -75,11 +74,16 @@ def test_answers_are_those_recorded(
     assert not differences(path, str(seed), asked, pytestconfig)
 
 
-def test_every_two_features_that_may_meet_are_asked_together() -> None:
-    covered = {pair for case in pairs.cases("pairs") for pair in pairs_of(case)}
-    missing = [pair for pair in FACTORS.pairs() if pair not in covered]
-    assert not [pair for pair in missing if FACTORS.completed(dict(pair), lambda *_: 0)]
-    assert len(covered) > 6500
+@pytest.mark.parametrize(
+    ("room", "of", "fewest"), [("pairs", factors, 6500), ("answers", factors_of_answers, 9000)]
+)
+def test_every_two_features_that_may_meet_are_asked_together(
+    room: str, of: Any, fewest: int
+) -> None:
+    covered = {pair for case in pairs.cases(room) for pair in pairs_of(case)}
+    missing = [pair for pair in of.FACTORS.pairs() if pair not in covered]
+    assert not [pair for pair in missing if of.FACTORS.completed(dict(pair), lambda *_: 0)]
+    assert len(covered) > fewest
 
 
 @pytest.mark.parametrize(
@@ -102,12 +106,12 @@ def test_every_two_features_that_may_meet_are_asked_together() -> None:
 def test_every_option_of_a_door_is_a_factor(door: Any, others: dict[str, str]) -> None:
     options = set(inspect.signature(door).parameters)
     options -= {"options", "question", "input_domain", "input_metric", "cells"}
-    assert not {others.get(option, option) for option in options} - FACTORS.levels.keys()
+    assert not {others.get(option, option) for option in options} - factors.FACTORS.levels.keys()
 
 
 def test_every_mechanism_and_law_is_a_level() -> None:
     named = {name for name in ob.available_mechanisms() if name != "hamming_exponential"}
-    assert named <= set(FACTORS.levels["mechanism"])
+    assert named <= set(factors.FACTORS.levels["mechanism"])
 
 
 @pytest.mark.parametrize("row", range(3))
