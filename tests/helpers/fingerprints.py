@@ -31,9 +31,14 @@ def fingerprint(answer: Any) -> float:
     """A sum over all numbers of an answer, weighted by their places; of logarithms, so that small
     numbers beside large ones count as much.
     """
-    numbers = np.arcsinh(np.fromiter(_numbers(answer), dtype=float) / _SMALL)
-    places = np.arange(1, numbers.size + 1)
-    return float(f"{numbers @ (0.5 + places * 0.6180339887498949 % 1) + numbers.size:.9g}")
+    logs = np.arcsinh(np.fromiter(_numbers(answer), dtype=float) / _SMALL)
+    places = np.arange(1, logs.size + 1)
+    return float(f"{logs @ (0.5 + places * 0.6180339887498949 % 1) + logs.size:.9g}")
+
+
+def numbers(answer: Any) -> list[float]:
+    """All numbers of an answer, in their places: what stays of it where it does not stay itself."""
+    return list(_numbers(answer))
 
 
 def are_same(first: float, second: float) -> bool:
@@ -93,9 +98,9 @@ def _numbers(answer: Any) -> Iterator[float]:
     elif isinstance(answer, str):
         yield from _of_text(answer)
     elif isinstance(answer, np.ndarray) and answer.dtype.kind in "biuf":
-        numbers = answer.astype(np.float64).ravel()
-        numbers = np.nan_to_num(numbers, nan=_NAN, posinf=_INFINITY, neginf=-_INFINITY)
-        yield from numbers.tolist()
+        entries = answer.astype(np.float64).ravel()
+        entries = np.nan_to_num(entries, nan=_NAN, posinf=_INFINITY, neginf=-_INFINITY)
+        yield from entries.tolist()
         yield from map(float, answer.shape)
     elif isinstance(answer, np.ndarray):
         yield from chain.from_iterable(map(_numbers, answer.ravel().tolist()))

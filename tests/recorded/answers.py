@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from inspect import Parameter, signature
 from itertools import chain, product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from opendp_bayes.unlisted import Discovery, GaussianThreshold, LaplaceThreshold
 from tests.helpers.argument_rows_of_posteriors import Measured
 from tests.helpers.covering_array import NOTHING, Case, write
 from tests.helpers.every_result import called, methods, plausible, properties, values_of
-from tests.helpers.fingerprints import fingerprint, words
+from tests.helpers.fingerprints import numbers, words
 from tests.helpers.recorded import Answers, Rng
 from tests.helpers.releases import LOSS, guarantee
 from tests.recorded.factors_of_answers import ALSO, EXPONENTIAL, FACTORS, JOINT
@@ -323,7 +324,8 @@ def posterior_of(case: Case, result: Any) -> Any:
         turned = labels[:0:-1] if case["order"] == "reversed" else labels[1:]
         return of.given(turned) if then == "given" else of.merged({"both": tuple(turned[-2:])})
     if then == "by":
-        return list(result.by(result.axes[0]).values())[-1].posterior
+        axis = result.axes[-1 if case["order"] == "reversed" else 0]
+        return list(result.by(axis).values())[-1].posterior
     if then == "nothing":
         return of
     first, *others = of.axes
@@ -394,6 +396,8 @@ def usual(
         "format": lambda: case["format"],
         "copies": lambda: 2,
     }
+    if name == "by":
+        options["columns"] = lambda: of.axes[-1:] if case["order"] == "reversed" else of.axes[:1]
     if turned:
         options |= {"label": lambda: turned[0], "first": lambda: turned[0]}
         options |= {"second": lambda: turned[-1], "categories": lambda: turned[:2]}
@@ -404,7 +408,7 @@ def usual(
 
 
 #: Parameters that have the name of another.
-_OTHERS = {("by", "columns"), ("quantity", "label"), ("odds_ratio", "values"), ("hidden", "label")}
+_OTHERS = {("quantity", "label"), ("odds_ratio", "values"), ("hidden", "label")}
 _OTHERS |= {("__getitem__", "label")}
 
 
@@ -445,9 +449,9 @@ def shown(answer: Any) -> Any:
     if isinstance(answer, str):
         return [answer, "_".join(["words", *words(answer)])]
     if isinstance(answer, (Axes, Figure)):
-        found = fingerprint(answer)
+        drawn = numbers(answer)
         plt.close("all")
-        return found
+        return drawn
     if isinstance(answer, Sheet):
         texts = [answer.text(width) for width in (100, 40)]
         return [*map(shown, texts), shown(answer._repr_html_())]
@@ -457,7 +461,8 @@ def shown(answer: Any) -> Any:
     if isinstance(answer, pl.DataFrame):
         return [str(answer.schema).replace(" ", ""), answer]
     if type(answer) is ByLabel:
-        answer = list(map(repr, answer.items()))
+        facts = attrgetter("axes", "columns", "nulls", "unknown", "ordered", "learned_prior")
+        return [shown([repr(key), repr(of), *map(str, facts(of))]) for key, of in answer.items()]
     return [shown(one) for one in answer] if type(answer) is list else answer
 
 
