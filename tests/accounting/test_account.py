@@ -1,6 +1,7 @@
 """Accounts: what the entries of a ledger add up to."""
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,20 @@ def test_each_part_of_a_loss_is_limited_in_either_kind_of_ledger(of: str, loss: 
     for part in ({"delta": 0.4}, {loss.kind: 9.0}):
         with pytest.raises(LedgerError, match="exceed what the ledger has left"):
             account.check(Loss(**{loss.kind: loss.value, "delta": loss.delta} | part), UNIT)
+
+
+@pytest.mark.parametrize("spends", [False, True])
+@pytest.mark.parametrize("delta", [{}, {"delta": 0.5}])
+@pytest.mark.parametrize("kind", ["epsilon", "rho"])
+def test_no_part_of_a_loss_may_be_more_than_is_left_of_it(kind: str, delta: Any, spends: bool):
+    """Of a total without a δ none is left, and none may be spent."""
+    entries = [spent(**{kind: 0.25, **dict.fromkeys(delta, 0.125)})] * spends
+    account = account_of(total(**{kind: 1.0, **delta}), *entries)
+    value, left = account.remaining.value, account.remaining.delta
+    account.check(Loss(**{kind: value, "delta": left}), UNIT)
+    for part in ({"delta": left + 1e-9}, {kind: value + 1e-9}):
+        with pytest.raises(LedgerError, match="exceed what the ledger has left"):
+            account.check(Loss(**{kind: value / 2, "delta": left / 2, **part}), UNIT)
 
 
 def test_refuses_what_cannot_be_added():

@@ -25,6 +25,7 @@ from opendp_bayes.release_format.labels import (
     place_of,
     places_of,
     spare,
+    twins,
 )
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.contexts import plain_context
@@ -97,6 +98,15 @@ def test_labels_that_read_alike():
         assert look_alike(label, known) == meant
     for label in ("Clinton", "Clintons", 1, True, "", ("yes", "north")):
         assert look_alike(label, known) is None
+
+
+FORMS = ("Caf\u00e9", "Cafe\u0301", " Caf\u00e9", "Cafe\u0301 ")
+
+
+@pytest.mark.parametrize("pair", list(combinations(FORMS, 2)))
+def test_labels_that_look_the_same_are_twins_and_no_others(pair):
+    assert twins(["Cafe", pair[0], "caf\u00e9", pair[1], "Cafe"]) == pair
+    assert twins(["Cafe", pair[0], "caf\u00e9", pair[0]]) is None
 
 
 # --- where labels are counted

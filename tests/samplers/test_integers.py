@@ -248,6 +248,15 @@ def test_uniform_below_bounds_of_their_own() -> None:
         assert share.mean() == pytest.approx(0.5, abs=5 / math.sqrt(12 * 500))
 
 
+@pytest.mark.parametrize("length", [2, 7, 8, 31, 32, 33, 48, 62])
+def test_uniform_below_every_bit_is_drawn(length: int) -> None:
+    """Of a bound with a bit at each end alone; one of 62 stays as it is with probability 1e-28."""
+    drawn = uniform_below(np.full(100, (1 << length) + 1))
+    below = drawn[drawn < 1 << length]
+    assert np.bitwise_or.reduce(below) == (1 << length) - 1
+    assert np.bitwise_and.reduce(below) == 0
+
+
 @pytest.mark.parametrize("scale", [1e-300, 5e-324, 1e-3])
 def test_laplace_with_almost_no_noise(scale: float) -> None:
     assert set(discrete_laplaces(Fraction(scale), 40).tolist()) == {0}

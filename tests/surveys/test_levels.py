@@ -381,6 +381,21 @@ def test_merged_categories_nest_in_each_other() -> None:
     assert sorted(zip(states.tolist(), regions.tolist(), strict=True)) == [(0, 1), (1, 0), (2, 0)]
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations("abc")))
+def test_merged_cells_nest_whatever_the_order_of_their_columns(order: Any) -> None:
+    columns: Any = {"a": ["x", "y"], "b": [1, 2, 3], "c": [True, False]}
+    cells = list(itertools.product(*(columns[v] for v in order)))
+    merge = {v: [cell for cell in cells if cell[order.index("a")] == v] for v in columns["a"]}
+    laplace: Any = {"mechanism": "laplace_parameters", "scale": 2.0}
+    releases = {
+        "all": ob.noisy_counts(list(range(12)), columns, **laplace),
+        "of a": ob.noisy_counts([30, 60], {v: columns[v] for v in order}, merge=merge, **laplace),
+    }
+    parts = nested_parts(releases, {"all": ("a", "b", "c"), "of a": order})
+    assert parts is not None
+    assert np.array_equal(parts["of a"], np.repeat([0, 1], 6))
+
+
 @pytest.mark.parametrize("change", ["columns", "labels", "across", "nothing merged"])
 def test_other_tables_do_not_nest(change: str) -> None:
     from dataclasses import replace

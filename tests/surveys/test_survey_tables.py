@@ -317,3 +317,13 @@ def test_tables_of_new_records_have_their_axes_in_order(scope: tuple[int, ...]) 
     ((names, table),) = new_tables(model, [factor], 0, 7, np.random.default_rng(0)).items()
     assert names == (0, 1, 2)
     assert table.reshape(levels)[cell] == table.sum() == 7
+
+
+@pytest.mark.parametrize(
+    "scope", [some for number in (1, 2, 3) for some in itertools.permutations(range(3), number)]
+)
+def test_margins_have_their_axes_in_the_order_asked(scope: tuple[int, ...]) -> None:
+    model: Any = SimpleNamespace(levels=(2, 3, 4))
+    table = np.arange(48).reshape(2, 2, 3, 4)
+    of_scope = Model.margin(model, table.reshape(2, -1), (0, 1, 2), scope)
+    assert np.array_equal(of_scope, np.einsum(table, [3, 0, 1, 2], [3, *scope]).reshape(2, -1))

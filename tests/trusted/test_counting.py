@@ -231,6 +231,13 @@ def test_a_public_length_in_a_margin_makes_neighbours_change_one():
     assert [counts.map(d_in) for d_in in (0, 1, 2, 3, 4)] == [0, 1, 1, 2, 2]
 
 
+@pytest.mark.parametrize("known", [{"invariant": "keys"}, {"max_length": 9}, {"max_groups": 1}])
+def test_a_margin_without_lengths_leaves_the_number_of_records_private(known):
+    margin = dp.with_margin(domain(), dp.polars.Margin(by=[], **known))
+    with pytest.raises(ValueError, match=r"size=2: .*records is private"):
+        ob.t.make_categorical_counts(margin, SYMMETRIC, column="x", size=2, **POLICY)
+
+
 # --- other arguments
 def test_other_bad_input():
     with pytest.raises(ValueError, match=r"column='y': .*not a column .* 1"):

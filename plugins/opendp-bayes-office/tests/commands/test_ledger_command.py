@@ -1,5 +1,6 @@
 """`opendp-bayes ledger`, and `--ledger` of the commands that release."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,19 @@ def test_a_run_is_entered_with_what_it_bought():
     remaining = ob.Ledger("b", dataset="census").remaining
     assert remaining.delta == 1e-5
     assert remaining.rho == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("discovered", list(itertools.product([False, True], repeat=2)))
+def test_a_run_has_bought_delta_if_any_of_its_results_has(discovered: tuple[bool, bool]) -> None:
+    budget = SPECIFICATION.split("[columns", maxsplit=1)[0]
+    budget = budget.replace("epsilon = 0.75", "rho = 20\ndelta = 1e-6")
+    for column, is_discovered in zip(("vote", "party"), discovered, strict=True):
+        labels = '"discover"' if is_discovered else '["yes", "no"]'
+        budget += f'[columns.{column}]\ncategories = {labels}\n[[results]]\ncolumn = "{column}"\n'
+    Path("s.toml").write_text(budget)
+    run("ledger", "b", "--rho", 20, "--delta", 1e-5)
+    run("run", "s.toml", "votes.csv", "-o", "votes.json", "--ledger", "b")
+    assert (ob.Ledger("b").spent.delta > 0) is any(discovered)
 
 
 @pytest.mark.usefixtures("_unread")
