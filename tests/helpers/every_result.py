@@ -131,9 +131,10 @@ def values_of(result: Any, variable: str) -> list[Any]:
     categories = getattr(result, "categories", ())
     if isinstance(categories, Mapping):
         return list(categories[variable])
-    if not categories or not isinstance(categories[0], tuple):
+    axes = getattr(result, "axes", ())
+    if variable not in axes or not isinstance(categories[0], tuple):
         return ["a", "b"]
-    return distinct(cell[result.axes.index(variable)] for cell in categories)
+    return distinct(cell[axes.index(variable)] for cell in categories)
 
 
 def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any]) -> Any:
