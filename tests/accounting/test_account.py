@@ -121,6 +121,18 @@ def test_no_part_of_a_loss_may_be_more_than_is_left_of_it(kind: str, delta: Any,
             account.check(Loss(**{kind: value / 2, "delta": left / 2, **part}), UNIT)
 
 
+@pytest.mark.parametrize("part", ["value", "delta"])
+@pytest.mark.parametrize("of", ["epsilon", "rho"])
+def test_nothing_is_left_where_either_part_of_the_total_is_below_what_was_spent(of, part):
+    """Not even for a loss that has none of that part."""
+    before = {of: 9.0, "delta": 0.5}
+    lowered = before | {of if part == "value" else part: 0.1}
+    account = account_of(total(**before), spent(**{of: 0.5, "delta": 0.2}), total(**lowered))
+    for delta in (0.0, 1e-3):
+        with pytest.raises(LedgerError, match="exceed what the ledger has left"):
+            account.check(Loss(**{of: 1e-3, "delta": delta}), UNIT)
+
+
 def test_refuses_what_cannot_be_added():
     account = account_of(total(epsilon=1.0), spent(epsilon=0.1))
     with pytest.raises(LedgerError, match=r"ρ = 0\.1 cannot .* 'a' in epsilon"):

@@ -363,22 +363,37 @@ def test_a_context_and_its_copy_have_one_budget(of, ledger):
     assert context.current_privacy_loss() == pytest.approx(1.0) == ledger.spent.epsilon
 
 
+def in_a_child(ask: Any, measurement: Measurement) -> int:
+    """How a forked process ends that asks: 0 where it is refused for what it is."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            ask(measurement)
+        except ValueError as error:
+            code = 0 if "was opened by another process" in str(error) else 2
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="has no fork")
 @pytest.mark.parametrize("of", OPEN.values(), ids=OPEN)
 def test_a_forked_process_spends_nothing_of_its_own(of):
     context = of()
     measurement = measuring(context)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            context(measurement)
-        except ValueError as error:
-            code = 0 if "was opened by another process" in str(error) else 2
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert in_a_child(context, measurement) == 0
     assert context(measurement).epsilon == 1.0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no fork")
+@pytest.mark.parametrize("within", [nested, lambda context: context(filtered(context))])
+def test_a_forked_process_spends_nothing_of_what_is_within_a_context(within):
+    context = opened()
+    measurement = counting(context).resolve()
+    ask = within(context)
+    assert in_a_child(ask, measurement) == 0
+    assert ask(measurement).collect().shape == (1, 1)
 
 
 @pytest.mark.parametrize("query", ["odometer", "a text", None, 1.0, {"vote": 1}])

@@ -124,6 +124,24 @@ def stated(question: str, unit: str, kept: tuple[str, ...]) -> Any:
     return Bounds.of(UNITS[unit]).distance(cells, kinds, frozenset(kept))
 
 
+OF_OTHERS = product(["x", "none", "other", ob.DROP], ["x", "other", ob.DROP])
+#: Labels of nulls and of other days that make at least two categories with x.
+SHARED = [labels for labels in OF_OTHERS if {*labels} - {"x", ob.DROP}]
+
+
+@pytest.mark.parametrize(("nulls", "unknown"), SHARED)
+def test_all_values_that_share_a_cell_are_groups_of_a_bound(nulls: Any, unknown: Any) -> None:
+    """The day that is listed, the other one and none, of each of which a unit has a row."""
+    asked = {"column": "day", "categories": ["x"], "nulls": nulls, "unknown": unknown}
+    cells, kinds, _ = counted(asked)
+    rows = pl.DataFrame({"day": ["x", "y", None], "number": 1}, schema_overrides={"day": DAYS})
+    counts = cells.counts(rows)
+    bounds = Bounds.of([Bound(by=["day"], per_group=1, num_groups=3)])
+    distance = bounds.distance(cells, kinds, frozenset({"day"}))
+    moved = distance.records, distance.squared, distance.largest
+    assert moved == (counts.sum(), counts @ counts, counts.max())
+
+
 #: Where less than is stated can occur: there are but two listed pages, or but two days in a page.
 NOT_TIGHT = {
     ("one in each of three", "joint"),

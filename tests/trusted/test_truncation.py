@@ -234,6 +234,9 @@ UNORDERED = [
     lambda data: data.sort("group", maintain_order=True),
     lambda data: data.select(pl.all().sort_by("group", maintain_order=True)),
     lambda data: data.select(pl.all().shuffle(seed=1)).filter(C("age") > -1),
+    lambda data: data.with_columns(C("age").sort_by("group") + 0),
+    lambda data: data.with_columns(age=0 + C("age").sort_by("group")),
+    lambda data: data.with_columns(C("age").fill_null(C("age").sort_by("group"))),
 ]
 
 

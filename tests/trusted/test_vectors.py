@@ -137,6 +137,17 @@ def test_bounds_and_identifiers_reach_every_metric():
         assert (bounded >> ob.t.then_count_vector(MO=metric)).map(bounds) == 6
 
 
+@pytest.mark.parametrize(("size", "largest"), list(product([None, 9], [1, 2, 3, 4, 7])))
+def test_records_that_are_spread_over_counts_reach_every_metric(size, largest):
+    distance = ob.Distance.limited(7, largest)
+    space = counts_of("one column", size).output_space
+    l1, l2, most = (ob.t.make_count_vector(*space, MO=metric).map(distance) for metric in MO)
+    pieces = [largest] * (7 // largest) + [7 % largest]
+    sides = 1 if size is None else 2
+    assert (l1, most) == (sides * 7, largest)
+    assert l2 == pytest.approx(math.sqrt(sides * sum(piece**2 for piece in pieces)))
+
+
 @pytest.mark.parametrize("metric", ["L1Distance<f64>", "L2Distance<i64>", "nonsense", 3, None])
 def test_other_metrics_are_refused(metric):
     with pytest.raises(

@@ -235,6 +235,13 @@ def test_batches_of_an_adapter_are_one_set_of_counts() -> None:
     assert (release.categories, release.noisy_counts) == (("none", "2026-05-01"), (8, 9))
 
 
+@pytest.mark.parametrize("dtype", [pl.Int32, pl.UInt32, pl.Int64, pl.UInt64, pl.Int128])
+def test_the_ends_of_every_type_of_an_adapter_are_values(dtype: Any) -> None:
+    ends = pl.select(least=dtype.min(), most=dtype.max()).row(0)
+    found = through_the_door([batch(*((end, 9) for end in ends), dtype=dtype)], "integer")
+    assert (found.categories, found.noisy_counts) == (ends, (9, 9))
+
+
 def test_a_listed_value_of_two_batches_is_added_up() -> None:
     release = through_the_door([batch(("a", 3), (None, 4)), batch(("a", 5))], nulls="a")
     assert (release.categories, release.noisy_counts) == (("a",), (12,))

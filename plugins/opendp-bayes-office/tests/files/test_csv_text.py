@@ -187,6 +187,20 @@ def test_a_line_of_excel_that_names_the_separator_is_none_of_the_file(path, line
     assert read(path, text, "v;w", separator=",") == [("a;1",)], "who names one is believed"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("above", [0, 1, 2])
+def test_a_line_that_names_the_separator_holds_below_all_rows_above_the_names(path, above, end):
+    lines = ["sep=;", *["Votes, 2026"] * above, "v;w", "a;1", ""]
+    assert read(path, end.join(lines), rows_above=above) == [("a", "1")]
+
+
+@pytest.mark.parametrize("blank", ["", "\n", "\n\n", "\n  \n", "\n\t\n\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_name_has_every_line_between_its_quotes(path, blank, end):
+    text = f'"a{blank}b",w\n1,2\n'.replace("\n", end)
+    assert read(path, text, f"a{blank}b") == [("1",)]
+
+
 def test_a_separator_that_the_file_names_has_to_be_one(path: Path) -> None:
     with pytest.raises(FileError, match=r"separator='é': .*one ASCII"):
         read(path, "sep=é\nvéw\n")
@@ -196,6 +210,14 @@ def test_a_file_with_two_columns_of_one_name_is_refused(path: Path) -> None:
     assert read(path, "v,w,v_duplicated_0\na,b,c\n", "w", "v_duplicated_0") == [("b", "c")]
     with pytest.raises(FileError, match=r"votes\.csv: two .*have one name"):
         read(path, "v,v,w\na,b,c\n", "w")
+
+
+@pytest.mark.parametrize("names", ["v,v", "v, v", "v ,v", "v,v\t", '" v","v "'])
+def test_names_that_differ_in_blanks_alone_are_one_name_where_these_are_left_out(path, names):
+    with pytest.raises(FileError, match=r"votes\.csv: two .*have one name"):
+        read(path, f"{names},w\na,b,c\n", "w", trim=True)
+    if names != "v,v":
+        assert read(path, f"{names},w\na,b,c\n", "w") == [("c",)]
 
 
 @pytest.mark.parametrize("content", ['size in "\nv\n', "\n\n", ""])

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes_office.files.files import EXTENSIONS, Source, scannable, source
+from opendp_bayes_office.files.csv_text import FileError
+from opendp_bayes_office.files.files import EXTENSIONS, Source, frame_of, scannable, source
 from opendp_bayes_office.files.reading import Reading, Steps
 from opendp_bayes_office.files.tables import Table
 from tests.helpers.command_line import run
@@ -89,3 +90,22 @@ def test_value_labels_are_trimmed_as_values_are(trim: bool) -> None:
     assert found.labels("x") == {"1": label, "2": "no"}
     assert found.understood("x", 1) == label
     assert found.codebook("x", Steps(null_values=[label])) == ["no"]
+
+
+#: By the type of a column of Parquet, codes that can be there, and some that never can.
+CODES = {
+    pl.Int64: (["0", "7", "-7", 7], ["-0", "007", "-07", "+7", "7.0", ""]),
+    pl.Boolean: (["true", "false"], ["True", "1", ""]),
+    pl.Enum(["a", "7"]): (["a", "7", 7], ["b", "07"]),
+    pl.String: (["a", "007", ""], []),
+}
+
+
+@pytest.mark.parametrize("dtype", CODES, ids=str)
+def test_a_code_for_no_value_is_written_as_the_column_has_it(dtype, tmp_path):
+    pl.DataFrame(schema={"x": dtype}).write_parquet(tmp_path / "x.parquet")
+    found, (possible, impossible) = source(tmp_path / "x.parquet"), CODES[dtype]
+    frame_of(found, {"x": Steps(null_values=possible)})
+    for code in impossible:
+        with pytest.raises(FileError, match="can never be a value"):
+            frame_of(found, {"x": Steps(null_values=[code])})

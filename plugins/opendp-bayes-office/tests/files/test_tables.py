@@ -338,6 +338,14 @@ def test_texts_are_what_they_are(tmp_path):
     assert found == {"blank": 1, "other": 4}
 
 
+@pytest.mark.parametrize("name", ["x.sav", "x.dta"])
+def test_only_blanks_at_the_end_of_a_text_fill_it_up(name, tmp_path):
+    path, values = tmp_path / name, [f"a{end}" for end in ("", "\t", "\n", "\u00a0", "\u3000")]
+    frame = pd.DataFrame({"x": [f"{value}  " for value in values]})
+    getattr(pyreadstat, f"write_{name[2:]}")(frame, str(path))
+    assert texts(path)["x"].to_list() == values
+
+
 def test_text_in_an_old_encoding_is_named_by_its_encoding(tmp_path):
     path = tmp_path / "x.dta"
     written = io.BytesIO()

@@ -349,6 +349,16 @@ def test_few_records_are_in_memory_at_a_time(tmp_path: Path, monkeypatch: Any) -
     assert [row[0] for row in texts(tmp_path / "x.xlsx")] == list(map(str, range(1000)))
 
 
+TIMES = ["00:00:00", "00:00:00.500", "00:00:01", "00:01:00", "10:00:00", "12:30:00.250"]
+
+
+@pytest.mark.parametrize("time", TIMES)
+def test_a_time_has_its_milliseconds_with_a_day_and_without(time: str) -> None:
+    assert moment(datetime.time.fromisoformat(time)) == time
+    of_day = datetime.datetime.fromisoformat(f"2026-05-01 {time}")
+    assert moment(of_day) == ("2026-05-01" if time == TIMES[0] else f"2026-05-01 {time}")
+
+
 @pytest.mark.parametrize("sign", ["", "-"])
 @pytest.mark.parametrize(
     ("hours", "milliseconds", "text"),
