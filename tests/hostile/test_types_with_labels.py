@@ -159,7 +159,7 @@ def test_labels_in_a_type_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         types = zip(relation.columns, map(str, relation.types), strict=True)
         return DuckDBTable(relation, {name: Column(of, pl.String) for name, of in types})
 
-    monkeypatch.setattr(DuckDBTable, "of", whole)
+    monkeypatch.setattr(DuckDBTable, "from_native", whole)
     of = engines.context(ROUTES["create type as"](), **ONE_QUERY)
     assert CANARY in repr(of.schema)
     assert CANARY in repr(of.query().domain)

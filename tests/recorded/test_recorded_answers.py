@@ -1,4 +1,4 @@
-"""Answers to random questions are those that were recorded, door by door and option by option.
+"""Answers to questions and of results are those that were recorded, door by door, option by option.
 
 Other tests say what is right, of one thing at a time. Here a mistake in any combination of kinds,
 options and doors changes a number that was right before. Who changes an answer on purpose runs
@@ -18,7 +18,7 @@ import opendp_bayes as ob
 from tests.helpers.covering_array import pairs_of
 from tests.helpers.fingerprints import are_same, fingerprint
 from tests.helpers.recorded import Answers, differences, seed_noise
-from tests.recorded import answers, factors, factors_of_answers, mechanisms, pairs, questions
+from tests.recorded import answers, factors, factors_of_answers, mechanisms, pairs
 from tests.test_every_argument import ROWS
 
 
@@ -49,7 +49,6 @@ def calls(seed: int, _folder: Path) -> Answers:
 
 #: By the names of the files: what is asked, and of how many seeds.
 ASKED: dict[str, tuple[Callable[[int, Path], Answers], int]] = {
-    "questions": (questions.asked, 40),
     "pairs": (pairs.asked, len(pairs.cases("pairs"))),
     "refusals": (pairs.asked_in_vain, len(pairs.cases("refusals"))),
     "mechanisms": (mechanisms.asked, 90),
