@@ -82,7 +82,7 @@ class Ledger(Unchanging):
     delta : float, optional
         The total of δ; 0 unless given.
     note : str, default ""
-        Purpose, which every entry repeats.
+        Purpose, which the entries of releases repeat.
     unit : tuple[Metric, Any], optional
         The privacy unit that all losses are for, `dp.unit_of(...)`; by default that of the first.
 
