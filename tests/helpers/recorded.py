@@ -91,20 +91,28 @@ def differences(
 ) -> dict[str, tuple[float | str | None, float | str | None]]:
     """Recorded and present answers of a case that are not the same; `--record` writes them."""
     found = answered(asked)
-    if config.getoption("record"):
-        before = json.loads(path.read_text()) if path.exists() else {}
-        lines = [f'"{key}": {json.dumps(of)}' for key, of in (before | {case: found}).items()]
-        path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        return {}
-    wanted = _recorded(path)[case]
+    wanted = as_recorded(path, case, found, config)
     pairs = {name: (wanted.get(name), found.get(name)) for name in {**wanted, **found}}
     return {name: pair for name, pair in pairs.items() if not _are_equal(*pair)}
 
 
+def as_recorded(path: Path, case: str, answer: Any, config: pytest.Config) -> Any:
+    """What a file has of a case; with `--record` the present answer, which is written."""
+    if not config.getoption("record"):
+        return _recorded(path)[case]
+    cases = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    lines = [
+        f'"{key}": {json.dumps(of, ensure_ascii=False)}'
+        for key, of in (cases | {case: answer}).items()
+    ]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    return answer
+
+
 @cache
-def _recorded(path: Path) -> dict[str, dict[str, float | str]]:
+def _recorded(path: Path) -> dict[str, Any]:
     """What a file has, of all its cases."""
-    cases: dict[str, dict[str, float | str]] = json.loads(path.read_text())
+    cases: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return cases
 
 

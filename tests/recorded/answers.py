@@ -23,7 +23,6 @@ import opendp_bayes as ob
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.release_format.labels import ByLabel
-from opendp_bayes.results.reader import result_from_json
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.unlisted import Discovery, GaussianThreshold, LaplaceThreshold, OptimalThreshold
 from tests.helpers.argument_rows_of_posteriors import Measured
@@ -32,6 +31,7 @@ from tests.helpers.every_result import called, methods, plausible, properties, v
 from tests.helpers.fingerprints import numbers, words
 from tests.helpers.recorded import Answers, Rng
 from tests.helpers.releases import LOSS, guarantee
+from tests.recorded.asked import read_again
 from tests.recorded.factors_of_answers import ALSO, EXPONENTIAL, FACTORS, JOINT
 from tests.recorded.pairs import cases
 
@@ -352,10 +352,6 @@ def _asked_of(case: Case, of: ob.Release) -> Any:
 
 
 # --- How it is asked
-def _event(theta: Any) -> Any:
-    return theta[0] > theta[-1] + 0.1
-
-
 def usual(
     case: Case, of: Any, name: str, another: Callable[[], Any]
 ) -> dict[str, Callable[[], Any]]:
@@ -539,10 +535,8 @@ def parts_of(case: Case, result: Any) -> dict[str, Callable[[], Any]]:
 
 
 def _again(of: Any) -> Any:
-    """Whether what is read again is the same."""
-    reader = result_from_json if hasattr(of, "guarantee") else type(of).from_json
-    again = reader(of.to_json())
-    return [again == of, again.to_json() == of.to_json(), shown(repr(again))]
+    again, facts = read_again(of)
+    return [*facts, shown(repr(again))]
 
 
 if __name__ == "__main__":

@@ -72,7 +72,12 @@ def _in_numbers_and_words(result: Any) -> list[Any]:
 
 
 def _again(result: Any) -> list[Any]:
-    """Whether what is read again is the same."""
+    again, facts = read_again(result)
+    return [*facts, words(repr(again))]
+
+
+def read_again(result: Any) -> tuple[Any, list[bool]]:
+    """A result as its JSON is read, and whether both are the same."""
     reader = result_from_json if hasattr(result, "guarantee") else type(result).from_json
     again = reader(result.to_json())
-    return [again == result, again.to_json() == result.to_json(), words(repr(again))]
+    return again, [again == result, again.to_json() == result.to_json()]

@@ -40,6 +40,9 @@ _SPACE, _SHARE, _SKEWED, _NEAREST, _SMALL, _MOST = (0.4, 4.0), 0.3, 0.1, 0.1, 5.
 #: Parts of rare numbers are longer, down to this share of the largest probability. As many numbers
 #: have a part each.
 _RARE, _FEW = 1e-3, 64
+#: Means under two tilts are equal that differ by less than this share: of 1e9 records, by far less
+#: than one.
+_RISE = 1e-12
 #: The variance of a whole number that is known.
 _LEAST, _TINY = 1 / 12, 1e-300
 
@@ -57,7 +60,7 @@ class Curve:
     def known(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Means, tilts, variances and logarithms of the weight of all counts of about this sum."""
         means, variances = self.moments.mean @ self.times, self.moments.variance @ self.times
-        rises = np.diff(np.maximum.accumulate(means), prepend=-1.0) > 1e-12 * (1 + means)
+        rises = np.diff(np.maximum.accumulate(means), prepend=-1.0) > _RISE * (1 + means)
         means, tilts = means[rises], self.moments.tilts[rises]
         return means, tilts, variances[rises] + _LEAST, self.moments.log_sums(self.times)[rises]
 

@@ -205,6 +205,7 @@ def _question(specification: Specification, result: Result, schema: pl.Schema, q
             nulls[column] = ob.DROP
         if columns[column].unknown == DROP:
             unknown[column] = ob.DROP
+    typed: Any = schema[result.columns[0]]  # an Enum, where no categories are listed
     # All results together have a posterior where noise is added to the counts.
     joins = specification.joint and result.mechanism == "auto"
     return {
@@ -216,7 +217,7 @@ def _question(specification: Specification, result: Result, schema: pl.Schema, q
         "size": size,
         "nulls": nulls,
         "unknown": unknown,
-        "merge": _merged(result, first.listed or schema[result.columns[0]], nulls, unknown),
+        "merge": _merged(result, first.listed or typed.categories.to_list(), nulls, unknown),
         "mechanism": "laplace_parameters" if joins else result.mechanism,
     }
 
@@ -229,7 +230,7 @@ def _covers(dtype: pl.DataType, categories: list[str] | None) -> bool:
 
 
 def _merged(
-    result: Result, categories: list[str] | Any, *policies: Mapping[str, Any]
+    result: Result, categories: list[str], *policies: Mapping[str, Any]
 ) -> dict[Any, list[Any]] | None:
     """The categories that are counted in each new label; so many neighbours are named by the first
     and the last, and a new label of nulls or other values is alone.
@@ -241,8 +242,6 @@ def _merged(
         }
     if result.merge is None:
         return None
-    if isinstance(categories, pl.Enum):  # of a column that has those of its type
-        categories = categories.categories.to_list()
     labels = [policy[result.columns[0]] for policy in policies]
     return neighbours(categories, result.merge) | {
         label: [label] for label in labels if isinstance(label, str) and label not in categories

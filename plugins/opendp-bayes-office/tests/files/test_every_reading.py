@@ -6,7 +6,6 @@ import csv
 import datetime
 import gzip
 import io
-import json
 from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,10 @@ import xlsxwriter
 from opendp_bayes_office.files.csv_text import FileError
 from opendp_bayes_office.files.files import EXTENSIONS
 from tests.helpers.asked_of_files import records_of
+from tests.helpers.recorded import as_recorded
 
 pyreadstat = pytest.importorskip("pyreadstat")
-RECORDED = Path(__file__).with_suffix(".json").with_name("every_reading.json")
+RECORDED = Path(__file__).with_name("every_reading.json")
 TEXTS = ["a", " a", "a ", "a\t", "\ta", "a  b", "NA", "na", "-1", "01", "1.0", "1e3", "", " "]
 TEXTS += [
     "null",
@@ -129,14 +129,8 @@ def test_what_is_read_is_what_was_looked_at(
         found: Any = {name: said(frame[name]) for name in frame.columns}
     except FileError as error:
         found = str(error).replace(str(tmp_path), "")
-    before = json.loads(RECORDED.read_text("utf-8")) if RECORDED.exists() else {}
     case = " ".join((extension, *names))
-    if pytestconfig.getoption("record"):
-        before[case] = found
-        lines = [f'"{of}": {json.dumps(value, ensure_ascii=False)}' for of, value in before.items()]
-        RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-    else:
-        assert found == before[case]
+    assert found == as_recorded(RECORDED, case, found, pytestconfig)
 
 
 #: Endings that are read as another one is.
