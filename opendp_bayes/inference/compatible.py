@@ -45,7 +45,8 @@ def check_releases(
                 f"{argument}: must be a Release, not {type(release).__name__}; of a grouped release"
                 " combine the releases of one group."
             )
-        check_whole(argument, release)
+    check_together(named, draws_may_agree, records)
+    for argument, release in named.items():
         for shared in ("categories", "prior", "learned_prior", "ordered"):
             value, of_first = getattr(release, shared), getattr(releases[0], shared)
             if not are_same(value, of_first):
@@ -54,10 +55,6 @@ def check_releases(
                     f" the same {shared}, or give tables of the same records by name, as in"
                     " combine_tables({'vote': one, 'vote and party': other})."
                 )
-    if records == "same":
-        check_same_rows(named)
-    if not draws_may_agree:
-        check_given_once(named)
 
 
 def number_of_records(releases: Sequence[ReleasedData], records: Records) -> int | None:
@@ -68,17 +65,26 @@ def number_of_records(releases: Sequence[ReleasedData], records: Records) -> int
     return sum(sizes) if len(sizes) == len(releases) else None
 
 
-def check_whole(argument: str, release: ReleasedData) -> None:
-    """Raise `ValueError` for one group of a table, by its name."""
-    if release.whole is not None:
-        raise ValueError(
-            f"{argument}: is one group of a table, and the noise of all groups is one draw; give"
-            " the table, `grouped.whole`, and look at the cells of the group with"
-            " `posterior.given(...)`."
-        )
+def check_together(
+    named: Mapping[str, ReleasedData], draws_may_agree: bool, records: Records = "same"
+) -> None:
+    """Raise `ValueError` unless releases, by their names, are of whole tables and, where these
+    are the `"same"`, of the same records, and none is given twice, unless draws may agree.
+    """
+    for argument, release in named.items():
+        if release.whole is not None:
+            raise ValueError(
+                f"{argument}: is one group of a table, and the noise of all groups is one draw;"
+                " give the table, `grouped.whole`, and look at the cells of the group with"
+                " `posterior.given(...)`."
+            )
+    if records == "same":
+        _check_same_rows(named)
+    if not draws_may_agree:
+        check_given_once(named)
 
 
-def check_same_rows(named: Mapping[str, ReleasedData]) -> None:
+def _check_same_rows(named: Mapping[str, ReleasedData]) -> None:
     """Raise `ValueError` where releases, by their names, cannot be of the same records."""
     first = next(iter(named))
     for argument, release in named.items():

@@ -4,14 +4,12 @@ otherwise of all variables together.
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from opendp_bayes.display.wording import listed
-from opendp_bayes.inference.sampling.kept_draws import cached
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import (
@@ -27,7 +25,7 @@ from opendp_bayes.release_format.labels import distinct, identity, places_of
 from opendp_bayes.release_format.merging import merged_in
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.surveys.levels.tree import are_a_chain, check_sums
-from opendp_bayes.surveys.survey_tables.consistent_draws import ConsistentDraws, draw
+from opendp_bayes.surveys.survey_tables.consistent_draws import draw
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables, check_tables
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.surveys.survey_tables.tables import Model
@@ -225,12 +223,7 @@ def survey_posterior(
     noisy = NoisyTables.of(tables.items(), draws_may_agree)
     model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
     rng = as_generator(random_state)
-    draws = cached(
-        ["survey", list(tables), concentration, effective, random_state],
-        list(tables.values()),
-        partial(draw, model, effective, rng),
-        partial(ConsistentDraws.of_arrays, model),
-    )
+    draws = draw(model, effective, rng)
     posterior = SurveyPosterior(noisy, draws, rng.spawn(1)[0])
     loose = posterior.unsettled
     if loose:

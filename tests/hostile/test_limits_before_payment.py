@@ -48,8 +48,8 @@ answers/learned_posterior:learned_from
 compatible:as_release
 compatible:check_given_once
 compatible:check_releases
-compatible:check_same_rows
-compatible:check_whole
+compatible:_check_same_rows
+compatible:check_together
 answers/by_label:positions_among
 answers/by_label:check_others
 answers/by_label:place_among

@@ -22,7 +22,6 @@ from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.learned.cells import Cells, Draw
 from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
 from opendp_bayes.inference.sampling.importance import copies
-from opendp_bayes.inference.sampling.kept_draws import Arrays, cached
 from opendp_bayes.inference.sampling.markov_chain import (
     FEWEST_EFFECTIVE,
     LARGEST_R_HAT,
@@ -45,8 +44,6 @@ _STARTS = 4
 _BLOCK, _LEAST = 1 << 21, 1e-9
 #: So many cells are looked at before all others are, which take seconds.
 _FIRST = 200
-#: What names of arrays begin with that describe the prior.
-_LEARNED = "learned "
 
 
 class LearnedCounts(Chains):
@@ -91,27 +88,6 @@ class LearnedCounts(Chains):
         )
         counted = Listed(counts.reshape(-1, counts.shape[-1]))
         return cls(intensities, means, variances, counted, learned)
-
-    def arrays(self) -> Arrays:
-        """Hand over arrays, of which `of_arrays` makes the draws again."""
-        gamma_laws = {
-            "intensities": self.chains,
-            "means": self._means,
-            "variances": self._variances,
-        }
-        learned = {f"{_LEARNED}{quantity}": values for quantity, values in self.learned.items()}
-        return {**gamma_laws, "counted": self._counted.rows, **learned}
-
-    @classmethod
-    def of_arrays(cls, arrays: Arrays) -> "LearnedCounts":
-        """The draws again."""
-        learned = {
-            key.removeprefix(_LEARNED): values
-            for key, values in arrays.items()
-            if key.startswith(_LEARNED)
-        }
-        gamma_laws = {key: arrays[key] for key in ("intensities", "means", "variances")}
-        return cls(**gamma_laws, counted=Listed(arrays["counted"]), learned=learned)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -296,12 +272,7 @@ def learned_posterior(
     """
     table = table_of(releases, size)
     names = _ordered(table, releases[0].axes, ordered)
-    draws = cached(
-        ["learned prior", size, names, random_state],
-        releases,
-        lambda: learned_counts(table, names, as_generator(random_state)),
-        LearnedCounts.of_arrays,
-    )
+    draws = learned_counts(table, names, as_generator(random_state))
     warn_of_draws(draws.diagnostics)
     return LearnedPosterior(releases, draws)
 

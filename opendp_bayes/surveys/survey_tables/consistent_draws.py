@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.sampling.kept_draws import Arrays
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics, run_until
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.surveys.survey_tables.junction_tree import Scope
@@ -47,22 +46,6 @@ class ConsistentDraws:
         """Tables of one clique, those of all chains one below the other."""
         counts = self.cliques[clique]
         return counts.reshape(-1, counts.shape[-1])
-
-    def arrays(self) -> Arrays:
-        """Hand over arrays, of which `of_arrays` makes the draws again."""
-        tables = {
-            f"table {number}": self.cliques[clique]
-            for number, clique in enumerate(self.model.tree.cliques)
-        }
-        return tables | {"concentration": self.concentration, "sweeps": np.array(self.sweeps)}
-
-    @classmethod
-    def of_arrays(cls, model: Model, arrays: Arrays) -> "ConsistentDraws":
-        """The draws of a model."""
-        cliques = {
-            clique: arrays[f"table {number}"] for number, clique in enumerate(model.tree.cliques)
-        }
-        return cls(model, cliques, arrays["concentration"], int(arrays["sweeps"]))
 
     def counts(self, scope: Scope) -> Integers | None:
         """Counts of some variables within one clique, shape `(chains, draws, cells)`, in the order

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.compatible import check_given_once, check_same_rows, check_whole
+from opendp_bayes.inference.compatible import check_together
 from opendp_bayes.inference.likelihood.drawn_counts import check_drawn
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.release_format.data import Label, ReleasedData
@@ -85,11 +85,7 @@ def check_tables(releases: list[tuple[str, ReleasedData]], draws_may_agree: bool
     for counts that cannot have been drawn.
     """
     by_name = {f"tables[{table!r}]": release for table, release in releases}
-    for table, release in by_name.items():
-        check_whole(table, release)
-    check_same_rows(by_name)
-    if not draws_may_agree:
-        check_given_once(by_name)
+    check_together(by_name, draws_may_agree)
     for table, release in by_name.items():
         noisy = noise_of(table, release)
         try:

@@ -147,7 +147,6 @@ def report(
     if synthetic is not None and os.path.lexists(synthetic):
         fail(f"--synthetic {synthetic}: exists already; name a new folder.")
     from opendp_bayes.display.progress import waiting
-    from opendp_bayes.inference.sampling.kept_draws import kept_beside
     from opendp_bayes_office.report.language import language_of
     from opendp_bayes_office.report.page import rendered
     from opendp_bayes_office.report.report_document import Report
@@ -155,7 +154,7 @@ def report(
     language_of(language or "en")
     kept = specification if data is None else output.with_suffix(".json")
     page = NewFile(output)
-    with kept_beside(kept), ExitStack() as block:
+    with ExitStack() as block:
         if data is None:
             with option_errors(f"{specification}: "):
                 result = Report.read(text_in(specification), specification.stem)

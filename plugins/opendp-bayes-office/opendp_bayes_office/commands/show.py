@@ -100,7 +100,6 @@ def show(
     """
     from opendp_bayes import load_mechanism
     from opendp_bayes.display.progress import waiting
-    from opendp_bayes.inference.sampling.kept_draws import kept_beside
     from opendp_bayes_office.report.report_document import Report
 
     kind = None if output is None or output == PRINTED else output.suffix.lower()
@@ -111,7 +110,7 @@ def show(
     with option_errors(f"FILE {file}: "):
         report = Report.read(text_in(file), file.stem)
     whole, percent = report.results, percent and report.specification.percent
-    with waiting("Computing the posterior"), kept_beside(file):
+    with waiting("Computing the posterior"):
         if plot is not None:
             _draw(whole, level, plot)
         if output == PRINTED:
