@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -82,33 +81,6 @@ def test_texts_that_stand_for_no_value_are_nulls(tmp_path: Path, file: str, of: 
     counts = {"yes": 1, "no": 1, "none": 3, "other": 1}
     assert asked.counts(file, f"{LABELS}\n{of}") == counts
     assert asked.counts("", LABELS) == {"yes": 1, "no": 1, "none": 1, "other": 3}
-
-
-def test_blanks_are_left_out_before_values_are_compared(tmp_path: Path) -> None:
-    asked = csv_of(tmp_path, "vote", " NA ", "NA", "yes")
-    file = 'trim = true\nnull_values = ["NA"]'
-    assert asked.counts(file, LABELS) == {"yes": 1, "no": 0, "none": 2, "other": 0}
-
-
-def test_columns_of_other_types_have_codes_of_their_type(tmp_path: Path) -> None:
-    days = pl.Series(["2026-05-01", "2026-05-02", None, None]).str.to_date()
-    columns = {"code": [1, 2, -99, None], "vote": [" yes", "-99", "no ", None]}
-    columns |= {"kind": ["yes", "NA", "no", None], "on": days}
-    frame = pl.DataFrame(columns, schema_overrides={"kind": pl.Enum(["yes", "no", "NA"])})
-    path = tmp_path / "votes.parquet"
-    frame.write_parquet(path)
-    file = 'trim = true\nnull_values = ["NA", -99, "2026-05-02"]'
-    codes, votes, kinds, dates = (BoundQuery(path, name) for name in frame.columns)
-    labels = "categories = [1, 2]\nnulls = 0"
-    assert codes.counts(file, labels) == {"1": 1, "2": 1, "0": 2, "other": 0}
-    assert codes.counts("", labels) == {"1": 1, "2": 1, "0": 1, "other": 1}
-    assert votes.counts(file, LABELS) == {"yes": 1, "no": 1, "none": 2, "other": 0}
-    assert kinds.counts(file, 'nulls = "none"') == {"yes": 1, "no": 1, "none": 2}
-    days = 'categories = ["2026-05-01"]\nnulls = "none"'
-    assert dates.counts(file, days) == {"2026-05-01": 1, "none": 3, "other": 0}
-    assert dates.counts("", days) == {"2026-05-01": 1, "none": 2, "other": 1}
-    message = votes.run('blank_lines = "null"', LABELS, code=2)
-    assert "blank_lines: ='null'" in message or "is for CSV, and votes.parquet is" in message
 
 
 def test_whole_numbers_are_texts_of_csv(tmp_path: Path) -> None:
@@ -210,13 +182,6 @@ def test_other_spellings_are_counted_where_the_specification_says(tmp_path: Path
     refused = asked.run("", f'{LABELS}\nrecode = {{ "Y" = "maybe" }}', code=2)
     assert "recode" in refused
     assert "'maybe'" in refused
-
-
-def test_whole_numbers_are_recoded_in_a_typed_column(tmp_path: Path) -> None:
-    pl.DataFrame({"vote": [1, 2, 3, -9, None, 7]}).write_parquet(tmp_path / "votes.parquet")
-    asked = BoundQuery(tmp_path / "votes.parquet")
-    of = 'categories = [1, 2]\nnulls = "none"\nrecode = { 3 = 2, "-9" = "none" }'
-    assert asked.counts("", of) == {"1": 1, "2": 2, "none": 2, "other": 1}
 
 
 def test_the_owner_alone_says_what_is_recoded(tmp_path: Path) -> None:

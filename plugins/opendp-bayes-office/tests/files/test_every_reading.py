@@ -4,7 +4,6 @@ what is read is what stands in `every_reading.json`, where it can be looked at.
 
 import csv
 import datetime
-import gzip
 import io
 from itertools import combinations, zip_longest
 from pathlib import Path
@@ -55,7 +54,7 @@ OF_ROWS = OF_ALL | {"rows_above": 2, "skip_rows": 1}
 OF_TEXT = OF_ROWS | {"separator": ";", "encoding": "utf-16", "blank_lines": "null"}
 OF_LABELS = OF_ALL | {"labels": True}
 OPTIONS: dict[str, dict[str, Any]] = {
-    **dict.fromkeys((".csv", ".tsv", ".csv.gz"), OF_TEXT),
+    ".csv": OF_TEXT,
     ".xlsx": OF_ROWS | {"sheet": "second"},
     **dict.fromkeys((".sav", ".zsav", ".dta"), OF_LABELS),
     **dict.fromkeys((".parquet", ".arrow"), OF_ALL),
@@ -73,15 +72,13 @@ def written(path: Path, how: dict[str, Any]) -> None:
     above, below = [("from", "an", "office")] * how.get("rows_above", 0), []
     if "skip_rows" in how:
         below = [("?",) * len(COLUMNS)]
-    if path.name.endswith((".csv", ".tsv", ".gz")):
-        separator = how.get("separator", "\t" if path.suffix == ".tsv" else ",")
+    if path.suffix == ".csv":
         text = io.StringIO()
-        lines = csv.writer(text, delimiter=separator, lineterminator="\n")
+        lines = csv.writer(text, delimiter=how.get("separator", ","), lineterminator="\n")
         lines.writerows([*above, [*COLUMNS], *below, *ROWS[:3]])
         text.write("\n \n")
         lines.writerows(ROWS[3:])
-        raw = text.getvalue().encode(how.get("encoding", "utf-8"))
-        path.write_bytes(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
+        path.write_bytes(text.getvalue().encode(how.get("encoding", "utf-8")))
     elif path.suffix == ".xlsx":
         with xlsxwriter.Workbook(path, {"remove_timezone": True}) as book:
             formats = {"day": "yyyy-mm-dd", "moment": "yyyy-mm-dd hh:mm:ss"}
@@ -134,7 +131,7 @@ def test_what_is_read_is_what_was_looked_at(
 
 
 #: Endings that are read as another one is.
-_AS_OTHERS = {".tsv.gz", ".xlsm", ".feather", ".ipc", ".xpt"}
+_AS_OTHERS = {".tsv", ".csv.gz", ".tsv.gz", ".xlsm", ".feather", ".ipc", ".xpt"}
 
 
 def test_every_kind_of_file_is_read() -> None:

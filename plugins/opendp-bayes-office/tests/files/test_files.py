@@ -1,17 +1,22 @@
 """Files of one kind each, as they are scanned, and files of Parquet for the command."""
 
-import gzip
+import random
+from datetime import date
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes_office.files.csv_text import FileError
-from opendp_bayes_office.files.files import EXTENSIONS, Source, frame_of, scannable, source
+from opendp_bayes_office.files.files import Source, frame_of, scannable, source
 from opendp_bayes_office.files.reading import Reading, Steps
 from opendp_bayes_office.files.tables import Table
 from tests.helpers.command_line import run
+
+pyreadstat = pytest.importorskip("pyreadstat")
 
 
 # --- one file, as it is scanned
@@ -36,20 +41,6 @@ def test_a_path_is_the_name_of_one_file_whatever_is_in_it(tmp_path, extension):
         with scannable(source(tmp_path / f"{name}{extension}")) as found:
             found.complete()
             assert found.scan().collect().to_series().to_list() == [name]
-
-
-def compressed(text: bytes, extension: str) -> bytes:
-    if extension.endswith(".gz"):
-        return gzip.compress(text)
-    return text
-
-
-@pytest.mark.parametrize("extension", [one for one, kind in EXTENSIONS.items() if kind == "CSV"])
-def test_the_separator_is_that_of_the_extension_compressed_or_not(tmp_path, extension):
-    path = tmp_path / f"votes{extension}"
-    path.write_bytes(compressed(b"a,b\tc\n", extension))
-    with scannable(source(path)) as found:
-        assert found.header == (("a,b", "c") if "tsv" in extension else ("a", "b\tc"))
 
 
 @pytest.mark.parametrize("kind", [pl.UInt64, pl.Int128, pl.UInt128])
@@ -90,6 +81,118 @@ def test_value_labels_are_trimmed_as_values_are(trim: bool) -> None:
     assert found.labels("x") == {"1": label, "2": "no"}
     assert found.understood("x", 1) == label
     assert found.codebook("x", Steps(null_values=[label])) == ["no"]
+
+
+#: Columns by the kind of file, with values of each and what they read, and value labels.
+WORDS = ["a", " a", "b ", "NA", " ", "", None, "-9", "true", "2026-05-01"]
+COLUMNS: dict[str, dict[str, tuple[list[Any], Any, dict[Any, str]]]] = {
+    ".parquet": {
+        "text": (WORDS, pl.String, {}),
+        "of many": (WORDS, pl.Categorical, {}),
+        "listed": (["a", "NA", "-9", None], pl.Enum(["NA", "b", "a", "-9"]), {}),
+        "flag": ([True, False, None], pl.Boolean, {}),
+        "small": ([1, 2, -9, None], pl.Int8, {}),
+        "large": ([1, 2**64 - 1, None], pl.UInt64, {}),
+        "day": ([date(2026, 5, 1), date(1, 1, 1), None], pl.Date, {}),
+    },
+    ".sav": {
+        "text": (WORDS, None, {"a": "Ann", "NA": " none", "b": "a"}),
+        "code": ([1.0, 2.0, -9.0, 3.0, 7.0, None], None, {2: "two", 1: " a", -9: "NA", 7: "-8"}),
+        "number": ([1.5, -9.0, 0.1, None], None, {-9: "nothing", 1.5: "half"}),
+    },
+}
+COLUMNS[".dta"] = {
+    "text": (WORDS, None, {}),
+    "code": ([1, 2, -9, 3, 7, None], None, {2: "two", 1: " a", -9: "NA", 7: "-8"}),
+}
+#: Codes for no value that some columns have, and what is counted elsewhere.
+CODES_OF = {
+    "text": ["NA", "a", "b", "-9", -9, "none", "Ann"],
+    "of many": ["NA", "b"],
+    "listed": ["NA", "-9", -9],
+    "flag": ["true"],
+    "small": ["-9", 1],
+    "large": [1, str(2**64 - 1)],
+    "day": ["2026-05-01"],
+    "code": [-9, "NA", "2", "two", "a", "-8", 3],
+    "number": ["-9", "1.5"],
+}
+RECODES: list[dict[str, Any]] = [{}, {}, {"a": "A", "2": 1, "true": False, "two": "a"}]
+
+
+def written(path: Path) -> None:
+    """A file with the columns of its kind."""
+    columns = COLUMNS[path.suffix]
+    if path.suffix == ".parquet":
+        values = [pl.Series(name, of, dtype) for name, (of, dtype, _) in columns.items()]
+        pl.concat([of.to_frame() for of in values], how="horizontal").write_parquet(path)
+        return
+    types = {name: "Int64" for name in columns if path.suffix == ".dta" and name != "text"}
+    values = {name: pd.Series(of, dtype=types.get(name)) for name, (of, _, _) in columns.items()}
+    frame = pd.DataFrame(values)
+    frame["text"] = frame["text"].fillna("")
+    writer = pyreadstat.write_sav if path.suffix == ".sav" else pyreadstat.write_dta
+    labels = {name: of for name, (_, _, of) in columns.items() if of}
+    writer(frame, str(path), variable_value_labels=labels)
+
+
+def cleaned(value: Any, labels: dict[str, str], how: Reading, steps: Steps) -> Any:
+    """The definition, of one value."""
+    if value is None:
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    text = text.removesuffix(".0") if isinstance(value, float) else text
+    if how.trim:
+        text = text.strip()
+    label = labels.get(text, text)
+    label = label.strip() if how.trim else label
+    codes = {str(code) for code in [*how.null_values, *steps.null_values]}
+    if {text, label} & codes or (how.trim and text == ""):
+        return None
+    recoded = str(steps.recode.get(label, label))
+    return recoded.lower() if isinstance(steps.recode.get(label), bool) else recoded
+
+
+@pytest.mark.parametrize("extension", COLUMNS)
+def test_steps_with_a_value_are_taken_one_after_the_other_in_every_file(extension, tmp_path):
+    """Blanks, codes of the file and of the column, labels and recodes, with every type."""
+    path, draws, columns = tmp_path / f"x{extension}", random.Random(1), COLUMNS[extension]
+    written(path)
+    for _ in range(60):
+        of_file = draws.choice([[], ["NA"], ["-9", "NA"], [-9]])
+        how = Reading(
+            trim=draws.choice([True, False]),
+            labels=extension != ".parquet" and draws.choice([True, False]),
+            null_values=of_file,
+        )
+        asked = draws.sample(list(columns), draws.randint(1, len(columns)))
+        steps = {
+            name: Steps(
+                null_values=draws.sample(CODES_OF[name], draws.choice([0, 0, 1])),
+                recode=draws.choice(RECODES),
+            )
+            for name in asked
+        }
+        others = [name for name in columns if name not in asked]
+        persons = draws.sample(others, min(1, len(others)))
+        with scannable(source(path, how)) as found:
+            texts = {"NA", "two", "a" if how.trim else " a"} if how.labels else set()
+            if {"NA", "two", "a"} & {*steps.get("code", Steps()).null_values} - texts:
+                with pytest.raises(FileError, match="can never be"):  # in a column of numbers
+                    frame_of(found, steps, *persons)
+                continue
+            frame = frame_of(found, steps, *persons)
+            found.complete()
+            records = frame.collect()
+        for name in asked + persons:
+            values, of = columns[name][0], columns[name][2] if name in asked else {}
+            labels = {str(code): label for code, label in of.items()} if how.labels else {}
+            codes = how if name in asked else Reading(trim=how.trim)
+            if extension != ".parquet":  # where texts are filled up with blanks
+                texts = (of.rstrip(" ") if isinstance(of, str) else of for of in values)
+                values = [None if text == "" else text for text in texts]
+            wanted = [cleaned(value, labels, codes, steps.get(name, Steps())) for value in values]
+            assert records[name].to_list()[: len(values)] == wanted, (name, how, steps)
 
 
 #: By the type of a column of Parquet, codes that can be there, and some that never can.

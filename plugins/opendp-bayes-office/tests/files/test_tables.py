@@ -208,20 +208,6 @@ def test_codes_without_a_label_stay_as_they_are(of_others):
     assert counts(path, "x", [1, 2, 3]) == (1, 1, 1, 1, 2)  # of format F6.0: whole numbers
 
 
-def test_a_workbook_has_cells_of_any_kind_in_a_column(tmp_path):
-    day = datetime.date(2016, 10, 20)
-    rows = [["1", 2], [1.5, 2], ["ab", 3.0], [False, None], ["2", None], [day, None]]
-    with xlsxwriter.Workbook(tmp_path / "x.xlsx", {"default_date_format": "dd/mm/yy"}) as book:
-        sheet = book.add_worksheet("A")
-        for at, row in enumerate(rows):
-            sheet.write_row(at, 0, row)
-    path = tmp_path / "x.xlsx"
-    assert texts(path)["1"].to_list() == ["1.5", "ab", "false", "2", "2016-10-20"]
-    assert counts(path, "1", ["2", "ab"]) == (1, 1, 0, 3)
-    numbers = asked_of(path, 'sheet = "A"', "2", "categories = [2, 3]")
-    assert numbers == {"2": 1, "3": 1, "other": 0}, "blank cells are no value, and left out"
-
-
 def test_sheets_of_excel_have_dates(of_others):
     frame = texts(of_others("mixed.xlsx"))
     assert set(frame["Date"]) == {"2023-07-21"}
@@ -363,16 +349,6 @@ def workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
             for at, row in enumerate(rows):
                 sheet.write_row(at + 2, 1, row)
     return path
-
-
-def test_empty_rows_are_no_records(tmp_path):
-    """Nor can they be made so: with the last record those before it would come and go."""
-    rows = [["vote", "age"], ["yes", 17], [], ["", ""], ["no", None], [None, 18]]
-    path = workbook(tmp_path / "x.xlsx", {"S": rows})
-    labels = 'categories = ["yes", "no"]\nnulls = "none"'
-    assert asked_of(path, "", "vote", labels) == {"yes": 1, "no": 1, "none": 1, "other": 0}
-    said = asked_of(path, 'blank_lines = "null"', "vote", labels, code=2)
-    assert "is for CSV, and x.xlsx is a workbook" in said
 
 
 def test_cells_of_times_days_and_zero_are_read_as_they_are_meant(tmp_path):

@@ -160,6 +160,93 @@ def test_a_cell_as_excel_writes_it(tmp_path: Path, cell: str) -> None:
     assert texts(path) == [(CELLS_OF_XML[cell],)]
 
 
+#: Cells as programs write them, by the method of xlsxwriter and a format, and as they are read.
+_NOON = datetime.datetime(2026, 5, 1, 12)
+SHEET_CELLS: list[tuple[str, Any, str | int | None, str | None]] = [
+    *(("string", text, None, text) for text in ("a", " a ", "NA", " ", "-1", "=1", "#N/A", "\n")),
+    *(("number", n, None, text) for n, text in ((0, "0"), (-1, "-1"), (1.5, "1.5"), (1e17, None))),
+    ("number", 1, 57, "1904-01-02"),
+    ("number", 1.25, "[h]:mm", "30:00:00"),
+    ("boolean", True, None, "true"),
+    ("boolean", False, None, "false"),
+    ("formula", "#DIV/0!", None, None),
+    ("formula", "NA", None, "NA"),
+    ("datetime", datetime.date(2026, 5, 1), "yyyy-mm-dd", "2026-05-01"),
+    ("datetime", _NOON, "dd.mm.yy hh:mm", "2026-05-01 12:00:00"),
+    ("datetime", datetime.time(23, 59), "hh:mm", "23:59:00"),
+    ("blank", None, None, ""),
+]
+#: How a sheet is written, and how it is read: any of these together.
+SHEETS: dict[str, list[Any]] = {
+    "date_1904": [False, True],
+    "constant_memory": [False, True],  # texts in their cells, or in a table
+    "sheet": [None, "first", "second"],
+    "rows_above": [0, 1, 2],
+    "skip_rows": [0, 1, 2],
+    "end": [0, 1, 3],
+    "trim": [False, True],
+    "null_values": [[], ["NA", -1], ["true", "2026-05-01", "1.5"]],
+}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_ways_to_write_and_read_a_sheet_go_together(tmp_path: Path, seed: int) -> None:
+    """Among them rows of nothing, of errors alone, and those that are longer than the names."""
+    draws = random.Random(seed)
+    for case in range(25):
+        way = {name: draws.choice(levels) for name, levels in SHEETS.items()}
+        path, options = tmp_path / f"{case}.xlsx", ("date_1904", "constant_memory")
+        nothing, error = SHEET_CELLS[-1], SHEET_CELLS[-6]
+        names = [SHEET_CELLS[at] for at in draws.sample([1, 8, 10, 14, 17, 18], 3)]
+        names[1:1] = draws.sample([nothing, error, SHEET_CELLS[3]], draws.choice([0, 2]))
+        others = [("string", "votes", None, "votes")] * draws.choice([1, 6])
+        records = []
+        for _ in range(draws.randint(0, 7)):
+            kinds = [draws.choices(SHEET_CELLS, k=draws.randint(1, 7)), [nothing] * 3, [error]]
+            records.append(draws.choices(kinds, [8, 1, 1])[0])
+        end = [draws.choice([nothing, error])] * way["end"]
+        rows = [*[others] * way["rows_above"], [nothing], names + end, *[others] * way["skip_rows"]]
+        with xlsxwriter.Workbook(path, {name: way[name] for name in options}) as book:
+            for name in ("first", "second")[: 1 + (way["sheet"] is not None)]:
+                sheet = book.add_worksheet(name)
+                for at, row in enumerate(
+                    [*rows, *records] if name == (way["sheet"] or name) else []
+                ):
+                    for column, (kind, value, form, _) in enumerate(row):
+                        style = book.add_format({} if form is None else {"num_format": form})
+                        if kind == "formula":
+                            sheet.write_formula(at, column, "=A1", None, value)
+                        else:
+                            getattr(sheet, f"write_{kind}")(
+                                at, column, *([] if kind == "blank" else [value]), style
+                            )
+
+        def texts_of(row: list[Any], way: dict[str, Any] = way) -> list[str | None]:
+            texts = [
+                str(int(value)) if value == 1e17
+                else {False: "1900-01-01", True: text}[way["date_1904"]] if form == 57
+                else text
+                for _, value, form, text in row
+            ]  # fmt: skip
+            return [text.strip() if way["trim"] and text else text for text in texts]
+
+        codes = {"", *map(str, way["null_values"])}
+        width = len(names)
+        wanted = [
+            tuple(None if text in codes else text for text in [*texts_of(row), *[None] * width])[
+                :width
+            ]
+            for row in records
+            if any(text != "" for *_, text in row)
+        ]
+        how = {name: way[name] for name in way if name not in (*options, "end")}
+        found = records_of(path, **how)
+        columns = texts_of(names)
+        shown = [at for at, name in enumerate(columns) if name]
+        assert found.columns == [columns[at] for at in shown], way
+        assert found.rows() == [tuple(row[at] for at in shown) for row in wanted], way
+
+
 #: By the code of a format what 1.25 is there, and by its number where no file states the code.
 _NUMBER, _DAY, _CLOCK = "1.25", "1904-01-02 06:00:00", "30:00:00"
 FORMS: dict[str | int, str] = {
