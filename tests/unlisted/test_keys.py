@@ -1,8 +1,10 @@
 """Counts of all values of a column: what they mean, in parts and of people, and their door."""
 
+import random
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,11 +74,6 @@ def test_dates_of_any_year_are_texts_that_differ() -> None:
     assert counted(frame, "x", "2026-05-01") == {"2026-05-01": 2}
 
 
-def test_booleans_are_themselves() -> None:
-    frame = pl.DataFrame({"x": [True, False, None]})
-    assert counted(frame, "x", False) == {True: 1, False: 2}
-
-
 @pytest.mark.parametrize("dtype", [pl.String, pl.Int64, pl.Date])
 def test_parts_count_as_a_whole_does(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     number = pl.Series("key", [at * at % 997 for at in range(5000)])
@@ -96,29 +93,54 @@ class NoNoise:
         return np.zeros(number, np.int64)
 
 
-@pytest.mark.parametrize("few", [1, 2, 3, 7])
-@pytest.mark.parametrize("dtype", [pl.String, pl.Int64])
-def test_tiny_parts_and_slices_show_the_same(few, dtype, monkeypatch):
-    number = pl.Series("key", [at * at % 97 for at in range(200)])
-    rows = pl.DataFrame({"key": number.cast(dtype)}).lazy()
-    always = tuple(pl.Series([0, 1, 4, 1000]).cast(dtype).to_list())
-    law: Any = SimpleNamespace(law=NoNoise(), rest=NoNoise())
+#: By type, values of a column, values that are listed, and labels of nulls.
+UNLISTED: dict[Any, tuple[list[Any], list[Any], list[Any]]] = {
+    pl.String: (["a", "a ", "", "null", "b"], ["a", "z"], ["null", "none", "a"]),
+    pl.Categorical: (["b", "a", "c"], ["c", "d"], ["a", "none"]),
+    pl.Enum(["b", "a", "c"]): (["b", "a", "c"], ["a"], ["c", "none"]),
+    pl.Boolean: ([True, False], [True], [False, True]),
+    pl.Int32: ([1, -1, 2**31 - 1, 0], [0, 300], [-1, 0, 2**40]),
+    pl.UInt64: ([1, 0, 2**63, 2**64 - 1], [0, 1, -1], [0, -1]),
+    pl.Date: ([date(2026, 5, 1), date(1, 1, 1)], ["2026-05-01"], ["none", "0001-01-01"]),
+}
 
-    def shown() -> Any:
-        counts: Any = SimpleNamespace(batches=lambda: counted_in_parts(rows))
-        space: Any = SimpleNamespace(listed=always)
-        return discovery._shown(counts, space, law)
 
-    labels, drawn, rest = shown()
-    counted = Counter(rows.collect()["key"].to_list())
-    assert dict(zip(labels, drawn, strict=True)) == {
-        key: counted[key] for key in {*counted, *always} if key in always or counted[key] >= 5
-    }
-    assert rest == 200 - sum(drawn) > 0
-    monkeypatch.setattr(module, "MOST_AT_ONCE", few)
-    monkeypatch.setattr(module, "_PARTS", few)
-    monkeypatch.setattr(discovery, "_AT_A_TIME", few)
-    assert shown() == (labels, drawn, rest)
+@pytest.mark.parametrize("dtype", UNLISTED, ids=str)
+def test_what_is_shown_of_any_column_is_what_occurs(dtype: Any, monkeypatch: Any) -> None:
+    """Records or people, of the first rows of each, in parts and slices of any number, with values
+    that are listed, a label of nulls among them or not, and a rest.
+    """
+    values, listed, labels = UNLISTED[dtype]
+    draws = random.Random(1)
+    for people, rest, computed, nulls in product([0, 1], [0, 1], [0, 1], [ob.DROP, *labels]):
+        few = draws.choice([1, 3, 10**6])
+        monkeypatch.setattr(module, "MOST_AT_ONCE", few)
+        monkeypatch.setattr(module, "_PARTS", min(few, 5))
+        monkeypatch.setattr(discovery, "_AT_A_TIME", few)
+        rows = [(draws.randrange(9), draws.choice([*values, None])) for _ in range(40)]
+        frame = pl.DataFrame(rows, {"person": pl.Int64, "x": dtype}, orient="row").lazy()
+        of: Any = {"contributions": 1} | ({"identifier": "person"} if people + computed else {})
+        query = plain_context(frame, of, {"epsilon": 1.0, "delta": 1e-6}).query()
+        if of.get("identifier"):
+            query = query.truncate_per_group(3, keep="first")
+            rows = [row for at, row in enumerate(rows)
+                    if sum(row[0] == before for before, _ in rows[:at]) < 3]  # fmt: skip
+        if not people and computed:
+            query = query.with_columns(person=pl.lit(1))
+        always = draws.sample(listed, draws.randint(0, len(listed)))
+        asked = ob.discover(query, "x", always=always, nulls=nulls)._bound
+        assert asked.space.people == bool(people)
+
+        keys = [(person, nulls if of is None else str(of) if dtype == pl.Date else of)
+                for person, of in rows if of is not None or nulls is not ob.DROP]  # fmt: skip
+        counts = Counter(key for _, key in ({*keys} if people else keys))
+        law: Any = SimpleNamespace(law=NoNoise(), rest=NoNoise() if rest else None)
+        shown, noisy, others = discovery._shown(asked.chain(frame), asked.space, law)
+        own = [*always, *([] if nulls is ob.DROP or nulls in always else [nulls])]
+        many = sorted(key for key in counts if counts[key] >= NoNoise.threshold and key not in own)
+        assert (sorted(shown[: len(own)]), list(shown[len(own) :])) == (sorted(own), many)
+        assert list(noisy) == [counts[key] for key in shown]
+        assert others == (sum(counts.values()) - sum(noisy) if rest else None)
 
 
 @pytest.mark.parametrize("keep", ["sample", "first", "last"])
