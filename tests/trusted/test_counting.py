@@ -1,6 +1,7 @@
 """Frame to counts: values, metrics, maps against all neighbours, `size`, users' plans."""
 
-from itertools import product
+import random
+from itertools import product, repeat
 
 import numpy as np
 import opendp.prelude as dp
@@ -9,6 +10,9 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
+from opendp_bayes.queries.categorical_counts import counts_of_frame
+from opendp_bayes.queries.question import Question
+from tests.helpers.contexts import plain_context
 from tests.helpers.neighbours import every_frame, neighbours
 
 SYMMETRIC = dp.symmetric_distance()
@@ -252,6 +256,110 @@ def test_other_bad_input():
         ob.t.make_count_vector(
             counting(SYMMETRIC).output_domain, counting(CHANGE_ONE, size=1).output_metric
         )
+
+
+# --- any question, against its definition for one record after the other
+_TEXT, _NUMBERS = ["a", "b", "c", "NA"], [0, 1, 2, -1]
+#: By column its type, its values, and labels that none of them has.
+COLUMNS = {
+    "s": (pl.String, _TEXT, ["none", "rest"]),
+    "e": (pl.Enum(_TEXT[::-1]), _TEXT, ["none", "rest"]),
+    "c": (pl.Categorical, _TEXT, ["none", "rest"]),
+    "t": (pl.Boolean, [True, False], ["none", "rest"]),
+    "i": (pl.Int32, _NUMBERS, [7, 8]),
+    "u": (pl.UInt64, [0, 1, 2, 2**64 - 1], [7, -1]),
+}
+
+
+class Policy:
+    """Where the values of a column are counted, drawn among all that may be asked for."""
+
+    def __init__(self, column, draws, is_dropped):
+        self.dtype, self.values, new = COLUMNS[column]
+        few = draws.randint(1, len(self.values))
+        self.listed = draws.sample(
+            [of for of in self.values if of != 2**64 - 1] + [3] * (column in "iu"), few
+        )
+        drop = [ob.DROP] if is_dropped else []
+        self.nulls = draws.choice([*drop, *new, *self.listed, *self.values[3:]])
+        self.nulls = new[0] if self.nulls == 2**64 - 1 else self.nulls
+        self.unknown = draws.choice([*drop, *new, *self.listed, self.nulls])
+        if column == "t" and len(self.listed) == 2:
+            self.unknown = None
+        self.labels = [*self.listed]
+        for label in (self.nulls, self.unknown):
+            if label is not None and label is not ob.DROP and label not in self.labels:
+                self.labels.append(label)
+
+    def label(self, value):
+        if value is None:
+            return self.nulls
+        return value if value in self.listed or value == self.nulls else self.unknown
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_question_counts_each_record_where_it_says(seed):
+    """Of columns of any type, their cells, groups and merged cells, of a public number or not."""
+    draws = random.Random(seed)
+    for _ in range(30):
+        names = draws.sample(list(COLUMNS), draws.choice([1, 1, 2, 3]))
+        by = names[1:] if draws.random() < 0.4 else []
+        columns, is_public = names[:1] if by else names, draws.random() < 0.4
+        of = {name: Policy(name, draws, not is_public or name in by) for name in names}
+        rows = [
+            (person, *(draws.choice([*COLUMNS[name][1], None]) for name in COLUMNS))
+            for person in range(12)
+            for _ in range(3)
+        ]
+        types = {"who": pl.Int64} | {name: dtype for name, (dtype, *_) in COLUMNS.items()}
+        frame = pl.DataFrame(rows, types, orient="row").lazy()
+        unit = draws.choice([{"contributions": 1}, {"contributions": 1, "identifier": "who"}])
+        query = plain_context(frame, {"changes": 1} if is_public else unit).query()
+        records = [dict(zip(types, row, strict=True)) for row in rows]
+        if "identifier" in unit and not is_public:
+            query = query.truncate_per_group(2, keep="last").filter(pl.col("who") < 9)
+            records = [row for at, row in enumerate(records) if at % 3 and row["who"] < 9]
+
+        keys = [tuple(of[name].label(row[name]) for name in (*by, *columns)) for row in records]
+        cells = list(product(*(of[name].labels for name in (*by, *columns))))
+        if any(len(of[name].labels) < 2 for name in columns):
+            continue
+        wanted = [sum(map(same, keys, repeat(cell))) for cell in cells]
+        if by and is_public:
+            wanted.append(len(records) - sum(wanted))
+        merge = None
+        if not by and draws.random() < 0.3:
+            halves = cells[::2], cells[1::2]
+            merge = dict(zip("xy", (list(map(named, half)) for half in halves), strict=True))
+            wanted = [sum(wanted[::2]), sum(wanted[1::2])]
+        question = {
+            argument: {name: getattr(of[name], field) for name in names}
+            if len(names) > 1
+            else getattr(of[names[0]], field)
+            for argument, field in (
+                ("categories", "listed"),
+                ("nulls", "nulls"),
+                ("unknown", "unknown"),
+            )
+        }
+        question = Question.of(
+            columns if len(columns) > 1 else columns[0],
+            by=by or None,
+            merge=merge,
+            size=len(records) if is_public else None,
+            **question,
+        )
+        found = counts_of_frame(query, question).transformation(frame).tolist()
+        assert found == wanted, question
+
+
+def same(one, other):
+    """True if keys are the same, of which 1 is not True."""
+    return repr(one) == repr(other)
+
+
+def named(cell):
+    return cell if len(cell) > 1 else cell[0]
 
 
 # --- users' plans
