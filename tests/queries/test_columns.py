@@ -6,7 +6,6 @@ from enum import IntEnum
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings, strategies as st
 
 from opendp_bayes.queries.columns import labelled_column
 from opendp_bayes.trusted.cells import Cells, counted
@@ -56,36 +55,6 @@ def counted_in_python(values, categories, nulls, unknown):
         for value in values
     )
     return labels, [counts[label] for label in labels]
-
-
-@st.composite
-def columns(draw, name):
-    dtype, argument, categories, values = COLUMNS[name]
-    covered = set(values) <= set(categories)
-    nulls = draw(st.sampled_from(["missing", "both", categories[0]]))
-    unknown = draw(
-        st.sampled_from(
-            ["other", "both", categories[0], categories[-1], *([None] if covered else [])]
-        )
-    )
-    assume(len({*categories, nulls, unknown} - {None}) >= 2)
-    rows = draw(st.lists(st.sampled_from([None, *values]), max_size=12))
-    return dtype, argument, categories, nulls, unknown, rows
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_counts_equal_a_count_in_python(name, data):
-    dtype, argument, categories, nulls, unknown, rows = data.draw(columns(name))
-    policy = {"categories": argument, "nulls": nulls, "unknown": unknown}
-    column = categorical_column("x", pl.Series([], dtype=dtype).dtype, nullable=True, **policy)
-    counts = count(column, pl.LazyFrame({"x": pl.Series(rows, dtype=dtype)}))
-    labels, expected = counted_in_python(rows, categories, nulls, unknown)
-    assert list(column.labels) == labels
-    assert counts.dtype == np.int64
-    assert counts.tolist() == expected
-    assert counts.sum() == len(rows)
 
 
 @pytest.mark.parametrize("name", COLUMNS)

@@ -11,7 +11,6 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from hypothesis import given, settings, strategies as st
 from scipy.special import logsumexp
 
 import opendp_bayes as ob
@@ -46,35 +45,6 @@ def counting(metric=SYMMETRIC, schema=SCHEMA, groups=None, categories=None, **ar
 
 
 # --- cells
-TYPES = {
-    "Enum": (REGION, ["south", "north"], ["north", "south", "east"]),
-    "String": (pl.String, ["b", ""], ["a", "b", ""]),
-    "Categorical": (pl.Categorical, ["b", "a"], ["a", "b", "zz"]),
-    "Int64": (pl.Int64, [7, -1], [-1, 7, 0]),
-    "Boolean": (pl.Boolean, [True], [True, False]),
-}
-
-
-@pytest.mark.parametrize("name", TYPES)
-@settings(max_examples=15, deadline=None)
-@given(data=st.data())
-def test_cells_of_random_frames_equal_a_count_in_python(name, data):
-    dtype, keys, values = TYPES[name]
-    schema = {"region": dtype, "vote": pl.String}
-    rows = data.draw(
-        st.lists(
-            st.tuples(st.sampled_from([None, *values]), st.sampled_from([None, "yes", "no", "?"])),
-            max_size=15,
-        )
-    )
-    labels = {"categories": ["yes", "no"], "nulls": "missing", "unknown": "no"}
-    counts = counting(schema=schema, groups=keys, **labels)(frame_of(rows, schema))
-    counted = Counter((key, {None: "missing", "?": "no"}.get(vote, vote)) for key, vote in rows)
-    expected = [counted[key, vote] for key in keys for vote in ("yes", "no", "missing")]
-    assert counts.dtype == np.int64
-    assert counts.tolist() == expected, "a row with another key is in no cell"
-
-
 def test_the_space_names_every_cell():
     space = counting(groups=["north"], nulls={"region": "?", "vote": "no"})
     every = product(("north", "?"), ("yes", "no"))

@@ -84,18 +84,6 @@ def test_counts_of_random_frames_equal_a_count_in_python(unknown, rows):
         assert labels == tuple(CELLS) if unknown in CELLS else (*CELLS, unknown)
 
 
-def test_three_columns_of_every_type():
-    schema = {"a": pl.Int64, "b": pl.Boolean, "c": pl.Categorical}
-    rows = [(7, True, "x"), (7, None, "y"), (8, False, "x"), (None, False, "z")]
-    categories = {"a": [7, 8], "b": [True, False], "c": ["x", "y"]}
-    rest = {"nulls": {"a": 8, "b": False, "c": "y"}, "unknown": {"a": 7, "c": "y"}}
-    count = counting(schema=schema, column=("c", "a", "b"), categories=categories, **rest)
-    labels = count.output_domain.descriptor.labels
-    found = dict(zip(labels, count(frame_of(rows, schema)).tolist(), strict=True))
-    each = [("x", 7, True), ("y", 7, False), ("x", 8, False), ("y", 8, False)]
-    assert found == dict.fromkeys(product("xy", (7, 8), (True, False)), 0) | dict.fromkeys(each, 1)
-
-
 def test_one_label_is_for_every_column_and_a_list_of_one_column_is_a_table():
     schema = {"region": pl.String, "vote": pl.String}
     categories = {"region": ["n"], "vote": ["y"]}

@@ -72,14 +72,6 @@ def counted(column, merge, rows, size=None):
     return np.array(vector(frame)), vector
 
 
-@pytest.mark.parametrize(("column", "merge", "of"), MERGES)
-def test_every_record_is_counted_once(column, merge, of):
-    for rows in ([], ROWS, ROWS[:3] * 2, [ROWS[-1]] * 4):
-        wanted = Counter(of(tuple("none" if x is None else x for x in row)) for row in rows)
-        found, _ = counted(column, merge, rows)
-        assert found.tolist() == [wanted[label] for label in merge]
-
-
 def test_what_is_left_out_is_in_no_merged_category():
     domain = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
     cells = [("a", "x"), ("b", "y"), ("c", "x")]

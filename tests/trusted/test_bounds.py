@@ -40,6 +40,11 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "Enum": {"column": "day", "nulls": ob.DROP},
     "other days with x": {"column": "day", "categories": ["x"], "nulls": "none", "unknown": "x"},
     "joint": {"column": ["page", "day"], **OF_PAGES},
+    "joint, nulls with a": {
+        "column": ["page", "day"],
+        **OF_PAGES,
+        "nulls": {"page": "a", "day": ob.DROP},
+    },
     "groups": {"column": "day", **BY_PAGES},
 }
 UNITS: dict[str, list[Any]] = {
@@ -54,6 +59,10 @@ UNITS: dict[str, list[Any]] = {
         Bound(by=["page", "day"], per_group=1),
         Bound(by=["page"], num_groups=2),
         Bound(by=["day"], num_groups=2),
+    ],
+    "of both, and fewer by day": [
+        Bound(by=["page", "day"], per_group=2),
+        Bound(by=["day"], per_group=3, num_groups=2),
     ],
     "no key": [Bound(by=[], per_group=3)],
     "nothing of these columns": [Bound(by=["page"], num_groups=1), Bound(by=[], per_group=2)],
@@ -147,6 +156,8 @@ NOT_TIGHT = {
     ("one in each of three", "joint"),
     ("one in each of three", "groups"),
     ("of both columns", "listed"),
+    ("of both, and fewer by day", "joint"),
+    ("of both, and fewer by day", "groups"),
 }
 
 
