@@ -133,22 +133,44 @@ def stated(question: str, unit: str, kept: tuple[str, ...]) -> Any:
     return Bounds.of(UNITS[unit]).distance(cells, kinds, frozenset(kept))
 
 
-OF_OTHERS = product(["x", "none", "other", ob.DROP], ["x", "other", ob.DROP])
-#: Labels of nulls and of other days that make at least two categories with x.
-SHARED = [labels for labels in OF_OTHERS if {*labels} - {"x", ob.DROP}]
+#: By type in OpenDP, or an Enum, values of a column, as many as matter.
+SOME: dict[str, list[Any]] = {
+    "bool": [True, False],
+    "str": ["x", "y", "z", "none", "other"],
+    "Enum": ["x", "y"],
+}
+SOME |= {"u64": [1, 2, 2**64 - 1, 2**63], "i32": [1, -1, 2, 3]}
 
 
-@pytest.mark.parametrize(("nulls", "unknown"), SHARED)
-def test_all_values_that_share_a_cell_are_groups_of_a_bound(nulls: Any, unknown: Any) -> None:
-    """The day that is listed, the other one and none, of each of which a unit has a row."""
-    asked = {"column": "day", "categories": ["x"], "nulls": nulls, "unknown": unknown}
-    cells, kinds, _ = counted(asked)
-    rows = pl.DataFrame({"day": ["x", "y", None], "number": 1}, schema_overrides={"day": DAYS})
-    counts = cells.counts(rows)
-    bounds = Bounds.of([Bound(by=["day"], per_group=1, num_groups=3)])
-    distance = bounds.distance(cells, kinds, frozenset({"day"}))
-    moved = distance.records, distance.squared, distance.largest
-    assert moved == (counts.sum(), counts @ counts, counts.max())
+TYPES = {"bool": pl.Boolean, "str": pl.String, "u64": pl.UInt64, "i32": pl.Int32}
+TYPES |= {"Enum": pl.Enum(SOME["Enum"])}
+
+
+@pytest.mark.parametrize(
+    ("kind", "nullable"), [("Enum", True), *product(sorted({*SOME} - {"Enum"}), [False, True])]
+)
+def test_all_values_that_share_a_cell_are_groups_of_a_bound(kind: str, nullable: bool) -> None:
+    """One row of each of three values: one is listed, and others, and none, anywhere."""
+    domain: Any = dp.domain_of(pl.LazyFrame(schema={"x": TYPES[kind]}), infer=True)
+    if not nullable:
+        domain = dp.lazyframe_domain([dp.series_domain("x", dp.atom_domain(T=kind))])
+    values = [*SOME[kind], *([None] if nullable else [])]
+    listed = SOME[kind][:1]
+    bounds = Bounds.of([Bound(by=["x"], per_group=1, num_groups=3)])
+    places = [*listed, "none", "other", ob.DROP]
+    for nulls, unknown in product(places if nullable else [None], places):
+        if len({*map(repr, (*listed, nulls, unknown))} - {"None", repr(ob.DROP)}) < 2:
+            continue
+        question = Question.of("x", categories=listed, nulls=nulls, unknown=unknown)
+        cells = cells_in_frame(domain, dp.frame_distance(dp.symmetric_distance()), question)
+        distance = bounds.distance(cells, KindsOfFrame(domain), frozenset({"x"}))
+        rows = [pl.Series("x", [value], TYPES[kind]).to_frame() for value in values]
+        each = [cells.counts(row.with_columns(number=1)) for row in rows]
+        moved = [sum(three) for three in combinations(each, min(3, len(each)))]
+        each_moved = zip(*((of.sum(), of @ of, of.max()) for of in moved), strict=True)
+        most = [max(map(int, numbers)) for numbers in each_moved]
+        stated = [distance.records, distance.squared, distance.largest]
+        assert most == stated, (nulls, unknown)
 
 
 #: Where less than is stated can occur: there are but two listed pages, or but two days in a page.
