@@ -1,6 +1,7 @@
 """Questions of a tree over ordered categories, and in a survey."""
 
-from itertools import pairwise
+import random
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,64 @@ def test_names_groups_and_labels() -> None:
     assert sum(question["share"] for question in questions.values()) == pytest.approx(1)
 
 
-def test_a_new_label_is_a_category_of_every_level() -> None:
-    one = ob.levels("age", list(range(9)), branching=3, nulls="none", unknown=8)
-    of_three = {"0 to 2": [0, 1, 2], "3 to 5": [3, 4, 5], "6 to 8": [6, 7, 8], "none": ["none"]}
-    assert one["age by 3"]["merge"] == of_three
-    left_out = ob.levels("age", list(range(9)), branching=3, nulls=ob.DROP, unknown=8)
-    assert list(left_out["age by 3"]["merge"]) == ["0 to 2", "3 to 5", "6 to 8"]
+@pytest.mark.parametrize(
+    "labels", [AGES[:13], list(range(11)), list(range(3, -5, -1)), ["b", "c", "a"]]
+)
+def test_levels_of_any_options_are_sums_of_the_finest_one(labels: list[Any]) -> None:
+    """Every record is counted on each level with its label, new labels alone; of any two levels
+    one is finer, and has the share of the next coarser one and a fifth.
+    """
+    draws = random.Random(str(labels))
+    new = ["none", "other"] if isinstance(labels[0], str) else [-9, 99]
+    for _ in range(12):
+        place, k = draws.choice(["branching", "merges", "budget"]), len(labels)
+        groups = [labels]
+        while len(groups) < k // 2 and draws.random() < 0.7:  # each cut once more, in any order
+            whole = max(groups, key=len)
+            groups = [*(of for of in groups if of is not whole), whole[::2], whole[1::2]]
+        nested = {
+            "finer": dict(enumerate(groups)),
+            "coarser": {"l": groups[0], "r": [*chain(*groups[1:])]},
+        }
+        nested = nested if 2 < len(groups) < k else {"coarser": {"l": labels[:1], "r": labels[1:]}}
+        options: dict[str, Any] = {"branching": {"branching": draws.choice([2, 3, 4])}}
+        options["merges"] = {"merges": dict(draws.sample([*nested.items()], len(nested)))}
+        options["budget"] = {"budget": draws.choice(["rho", "epsilon"])}
+        nulls, unknown = (draws.choice([labels[0], labels[-1], *new, ob.DROP]) for _ in range(2))
+        tree = ob.levels("x", labels, **options[place], nulls=nulls, unknown=unknown)
+
+        values = [*labels, None, "?" if isinstance(labels[0], str) else 1000]
+        rows = draws.choices(values, k=60)
+        query = plain_context(pl.LazyFrame({"x": rows})).query()
+        bound = ob.survey(query, tree).questions
+        counts = {
+            name: dict(zip(of.space.labels, of.counts(pl.LazyFrame({"x": rows})), strict=True))
+            for name, of in bound.items()
+        }
+        fine = [
+            *labels,
+            *(of for of in dict.fromkeys((nulls, unknown)) if of not in [*labels, ob.DROP]),
+        ]
+        where = [nulls if of is None else of if of in labels else unknown for of in rows]
+        assert counts["x"] == {label: where.count(label) for label in fine}
+        assert next(iter(tree)) == "x"
+        for name in [*tree][1:]:
+            merge = tree[name]["merge"]
+            assert sorted(map(repr, chain(*merge.values()))) == sorted(map(repr, fine)), name
+            assert counts[name] == {to: sum(map(where.count, of)) for to, of in merge.items()}
+            assert all(merge[of] == [of] for of in fine[len(labels) :])
+        numbers = [len(of.get("merge", fine)) for of in tree.values()]
+        assert numbers == sorted(numbers, reverse=True)
+        shares = [of["share"] for of in tree.values()]
+        assert sum(shares) == pytest.approx(1)
+        assert all(one == pytest.approx(1.2 * other) for one, other in pairwise(shares))
+        if place == "branching":
+            b = options[place][place]
+            widths = [b**at for at in range(1, 9) if -(-k // b ** (at - 1)) > b]
+            assert [*tree] == ["x", *(f"x by {width}" for width in widths)]
+            assert [len(of["merge"]) for of in [*tree.values()][1:]] == [
+                -(-k // width) + len(fine) - k for width in widths
+            ]
 
 
 @pytest.mark.parametrize("nulls", ["none", AGES[3]])
@@ -106,23 +159,6 @@ def test_given_merges_are_levels_of_a_survey() -> None:
 def test_levels_follow_the_number_of_categories(k: int, budget: Any, widths: list[int]) -> None:
     names = ["age", *(f"age by {width}" for width in widths)]
     assert list(ob.levels("age", list(range(k)), budget=budget)) == names
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"budget": "rho"},
-        {"branching": 3},
-        {"merges": {"half": HALVES, "four": dict(reversed(FOURS.items()))}, "nulls": "none"},
-        {"merges": {"band": BANDS}},
-    ],
-)
-def test_a_level_has_the_share_of_the_next_coarser_one_and_a_fifth(arguments: Any) -> None:
-    shares = [question["share"] for question in ob.levels("age", AGES, **arguments).values()]
-    assert sum(shares) == pytest.approx(1)
-    assert len(shares) >= 2
-    for fine, coarse in pairwise(shares):
-        assert fine == pytest.approx(1.2 * coarse)
 
 
 def mean_variance(shares: list[float], parts: list[Any], power: float) -> float:
