@@ -92,7 +92,8 @@ def test_levels_of_any_options_are_sums_of_the_finest_one(labels: list[Any]) -> 
             merge = tree[name]["merge"]
             assert sorted(map(repr, chain(*merge.values()))) == sorted(map(repr, fine)), name
             assert counts[name] == {to: sum(map(where.count, of)) for to, of in merge.items()}
-            assert all(merge[of] == [of] for of in fine[len(labels) :])
+            assert [*merge][len(merge) - len(fine) + k :] == fine[k:]
+            assert all(merge[of] == [of] for of in fine[k:])
         numbers = [len(of.get("merge", fine)) for of in tree.values()]
         assert numbers == sorted(numbers, reverse=True)
         shares = [of["share"] for of in tree.values()]

@@ -391,3 +391,31 @@ def test_every_question_says_its_own_part_of_delta():
         assert shown.count(f"{stated})") == 1
     assert before["delta"].to_list() == [release.delta for release in answers.values()]
     assert before["epsilon"].to_list() == [release.epsilon for release in answers.values()]
+
+
+@pytest.mark.parametrize(
+    ("order", "limited"), [(["found", "vote", "ages"], False), (["vote", "found", "ages"], True)]
+)
+def test_each_question_has_its_answer_whatever_stands_before_it(order, limited):
+    """One with discovered values, counted by itself, between two that are counted together."""
+    rows = {"who": [*range(90)] * 2, "vote": ["yes", "no", "no"] * 60, "age": [1, 2, 3, 3, 3] * 36}
+    of = {"contributions": 1} | ({"identifier": "who"} if limited else {})
+    query = plain_context(pl.LazyFrame(rows), of, {"epsilon": 100.0, "delta": 1e-6}).query()
+    query = query.truncate_per_group(1, keep="first") if limited else query
+    both = {"nulls": ob.DROP, "unknown": ob.DROP, "mechanism": "laplace_parameters"}
+    asked = {
+        "vote": {"column": "vote", "categories": ["yes", "no"], **both},
+        "ages": {"column": "age", "categories": [1, 2, 3], **both},
+        "found": ob.discover(query, "vote", nulls=ob.DROP, mechanism="laplace_threshold"),
+    }
+    share = {"found": 2, "ages": 1, "vote": 1}
+    survey = ob.survey(query, {name: asked[name] for name in order}, share)
+    assert (list(survey.share), survey.share["found"]) == (list(order), 0.5)
+    released, each = survey.release(), 1 if limited else 2
+    assert list(released) == list(order)
+    assert released["vote"].noisy_counts == (30 * each, 60 * each)
+    assert released["ages"].noisy_counts == (18 * each, 18 * each, 54 * each)
+    assert dict(zip(released["found"].categories, released["found"].noisy_counts, strict=True)) == {
+        "yes": 30 * each,
+        "no": 60 * each,
+    }
