@@ -7,7 +7,6 @@ from scipy import stats
 
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.display.sheet import Sheet
-from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers.releases import changed, guarantee
 
@@ -46,56 +45,6 @@ def test_the_level_is_in_the_headings_and_in_the_intervals() -> None:
     assert f"{lower[0]:.3f} to {upper[0]:.3f}" in shown
     with pytest.raises(ValueError, match=r"level=2: .*between 0 and 1"):
         RELEASE.sheet(level=2)
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_a_report_fits_and_its_title_is_not_markup(width: int) -> None:
-    shown = rendered(RELEASE.sheet(title="[bold]vote"), width)
-    assert shown.startswith("[bold]vote")
-    assert max(map(len, shown.splitlines())) <= width
-    assert "Mechanism: discrete Laplace noise, scale 2." in shown.replace("\n", " ")
-    assert "ε = 1 for data sets" in shown
-
-
-def test_seven_long_labels_fit_a_terminal() -> None:
-    label = "Independent-Independent"
-    release = changed(
-        RELEASE, noisy_counts=(1,) * 7, categories=(*"abcdef", label), prior=(1.0,) * 7, size=7
-    )
-    assert label in rendered(release.sheet(), 80)
-
-
-def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
-    label = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
-    release = changed(
-        RELEASE, noisy_counts=(191_000, 40_000, 95_000), categories=(label, "b", "c"), size=326_000
-    )
-    shown = rendered(release.sheet(), 80)
-    assert "…" not in shown
-    first = "".join(line.partition("  ")[0].strip() for line in shown.splitlines()[2:])
-    assert first.startswith(label)
-    interval = release.to_frame().row(1, named=True)
-    assert f"{interval['lower']:.4f} to {interval['upper']:.4f}" in shown
-
-
-@pytest.mark.parametrize("width", [20, 40, 60])
-def test_no_digit_is_left_out_on_a_narrow_terminal(width: int) -> None:
-    release = changed(RELEASE, noisy_counts=(191_000, 40_000, 95_000), size=326_000)
-    rows = [cells(line) for line in rendered(release.sheet(), width).splitlines()]
-    wide = [cells(line) for line in rendered(release.sheet(), 200).splitlines()]
-    numbers = [row[1:] for row in wide if row and row[0] in ("[red]yes", "no", "3")]
-    assert len(numbers) == 3
-    assert [row[1:] for row in rows if row[1:] in numbers] == numbers
-    assert max(map(len, rendered(release.sheet(), 80).splitlines())) <= 80
-
-
-def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
-    release = changed(RELEASE, mechanism=HellingerExponential(0.5))
-    assert not is_quick(release)
-    assert (
-        cells(next(line for line in rendered(release.sheet()).splitlines() if "yes" in line))[2]
-        == f"{release.posterior.mean()[0]:.3f}"
-    )
 
 
 def test_without_a_noise_aware_posterior_a_report_says_why() -> None:

@@ -1,44 +1,12 @@
 """What a release promises, in sentences."""
 
-import math
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, strategies as st
 
-from opendp_bayes import PrivacyLoss
-from opendp_bayes.display.wording import at_most, described, group_name, in_words
+from opendp_bayes.display.wording import at_most, described, group_name
 from opendp_bayes.mechanisms import SmoothHellingerExponential
-from tests.helpers.releases import guarantee
-
-PROMISE = guarantee(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0))
-WITH_DELTA = PrivacyLoss(1.0, 0.25, 2.0, delta=1e-7)
-
-
-CONCENTRATED = "ZeroConcentratedDivergence"
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, "differ by 1 record changed. The number of records, 10, is public."),
-        ({"size": None}, "by 1 record added or removed. The number of records is private."),
-        ({"d_in": 3}, "ε = 1 for data sets that differ by 3 records changed."),
-        ({"measure": CONCENTRATED}, "ρ = 0.25 (zero-concentrated) for"),
-        (
-            {"loss": WITH_DELTA, "measure": f"Approximate({CONCENTRATED})"},
-            "ρ = 0.25 (zero-concentrated), δ = 1e-07 for",
-        ),
-        ({"loss": WITH_DELTA, "measure": "Approximate(MaxDivergence)"}, "ε = 1, δ = 1e-07 for"),
-        ({"loss": PrivacyLoss(math.inf, math.inf, math.inf)}, "ε = ∞ for"),
-        ({"loss": PrivacyLoss(1.0000000001, 1.0, 2.0)}, "ε = 1.001 for"),
-        ({"loss": PrivacyLoss(0.9999999999, 1.0, 2.0)}, "ε = 1 for"),
-        ({"loss": PrivacyLoss(0.2, 1.0, 2.0)}, "ε = 0.2 for"),
-    ],
-)
-def test_guarantee(changes: dict[str, object], expected: str) -> None:
-    assert expected in in_words(replace(PROMISE, **changes))
 
 
 def test_a_mechanism_is_described_by_the_parameters_that_are_set() -> None:

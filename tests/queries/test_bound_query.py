@@ -1,7 +1,6 @@
 """Questions to queries of other kinds than polars, and several in one composition."""
 
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 import numpy as np
 import opendp.prelude as dp
@@ -17,7 +16,6 @@ from opendp_bayes.queries.question import Countable, Variable
 from opendp_bayes.trusted.queryable_proxy import submitted
 from tests.helpers.contexts import plain_context
 from tests.helpers.kinds import kinds_in
-from tests.helpers.sweeps import some_of
 
 VOTES = ["yes", "no", "yes", None, "other", "yes"]
 REGIONS = ["n", "s", "n", "n", "s", "x"]
@@ -81,57 +79,6 @@ def test_a_query_of_another_kind_is_counted_and_debited():
     groups = ob.posterior(replace(query, by=("region",)), "vote", **GROUPED)
     assert groups.release().counts == ((2, 0, 1), (0, 1, 1))
     assert context.remaining_privacy_loss() == []
-
-
-@pytest.mark.parametrize("kept", some_of(["", "the first row of each person"], 1))
-def test_the_rule_of_a_query_of_another_kind_is_promised_by_every_door(kept):
-    query = ListQuery(listed(loss=400.0, parts=3, delta=1e-6).query(), None, kept=kept)
-    results = [ob.posterior(query, "vote", **LABELS).release()]
-    results.append(ob.discover(query, "vote", nulls=ob.DROP).release())
-    both = {"a": {"column": "vote", **LABELS}, "b": ob.discover(query, "vote", nulls="none")}
-    results += ob.survey(query, both).release().values()
-    promises = [(of.guarantee.truncated, of.guarantee.kept) for of in results]
-    assert promises == [(bool(kept), kept)] * 4
-
-
-def test_a_survey_of_a_query_of_another_kind_is_one_debit():
-    context = listed(loss=400.0)
-    both = {"a": {"column": "vote", **LABELS}, "b": {"column": "vote", **LABELS, "prior": 2.0}}
-    answers = ob.survey(ListQuery(context.query(), None), both).release()
-    assert [released.counts for released in answers.values()] == [(3, 1, 2)] * 2
-    assert context.remaining_privacy_loss() == []
-    query = ListQuery(listed().query(), None)
-    grouped = {"column": "vote", **GROUPED, "by": "region"}
-    assert ob.survey(query, {"a": grouped}).questions["a"].space.k == 6
-    with pytest.raises(ValueError, match=r"by='region': .*grouped already, by 'region'"):
-        ob.survey(replace(query, by=("region",)), {"a": grouped})
-
-
-def test_a_query_that_cannot_discover_refuses_a_question_of_another():
-    frame = pl.LazyFrame({"vote": ["yes", "no"]})
-    other = plain_context(frame, loss={"epsilon": 1.0, "delta": 1e-6})
-    asked = {"a": {"column": "vote", **LABELS}}
-    asked["b"] = ob.discover(other.query(), "vote", nulls=ob.DROP)
-    with pytest.raises(ValueError, match=r"questions\['b'\]: query: is of another Context"):
-        ob.survey(SimpleNamespace(counts_of=ListQuery(listed().query(), None).counts_of), asked)
-
-
-def test_the_public_size_of_another_kind_is_checked():
-    query = ListQuery(listed("changes", loss=400.0).query(), 6)
-    with pytest.raises(ValueError, match="size=None: under change-one"):
-        ob.posterior(query, "vote", **LABELS)
-    assert ob.posterior(query, "vote", size=6, **LABELS).release().counts == (3, 1, 2)
-
-
-def test_groups_need_noise_on_every_count_where_the_number_of_records_is_private():
-    grouped = {**GROUPED, "mechanism": "knorm_parameters"}
-    private = ListQuery(listed().query(), None, by=("region",))
-    with pytest.raises(ValueError, match=r"public number .* those of the"):
-        ob.posterior(private, "vote", **grouped)
-    public = ListQuery(listed("changes").query(), 6, by=("region",))
-    assert ob.posterior(public, "vote", size=6, **grouped).release().mechanism == (
-        ob.KNormParameters(1.0)
-    )
 
 
 def test_what_cannot_count_is_refused():

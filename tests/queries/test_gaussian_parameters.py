@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
-import polars as pl
 import pytest
 
 import opendp_bayes as ob
@@ -16,7 +15,6 @@ from opendp_bayes.trusted import measurements as drawing
 from opendp_bayes.trusted.measurements import drawer
 from opendp_bayes.trusted.spaces import PosteriorSpace
 from tests.helpers import oracles
-from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -104,33 +102,3 @@ def test_totals(total: Any) -> None:
     assert release.mechanism == ob.GaussianParameters(0.01, total)
     by_then = ob.m.then_gaussian_parameters(ZCDP, 0.01, total=total)
     assert by_then(*(space(6).domain, space(6).metric)).map(1) == pytest.approx(1e4)
-
-
-FRAME = pl.LazyFrame({"vote": ["a", "b", "b"] * 100}, schema={"vote": pl.Enum(["a", "b"])})
-
-
-@pytest.mark.parametrize("unit", [{"changes": 1}, {"contributions": 1}])
-@pytest.mark.parametrize(
-    "budget", [{"rho": 0.1}, {"rho": 0.1, "delta": 1e-6}, {"epsilon": 1.0, "delta": 1e-6}]
-)
-def test_by_name_in_a_context(unit: Any, budget: Any) -> None:
-    """The whole budget is used, and no more."""
-    context = plain_context(FRAME, unit, budget)
-    public = {"size": 300} if "changes" in unit else {}
-    release = ob.posterior(
-        context.query(), "vote", mechanism="gaussian_parameters", nulls="a", **public
-    ).release()
-    assert isinstance(release.mechanism, ob.GaussianParameters)
-    spent = release.rho if "rho" in budget else release.epsilon
-    asked = budget.get("rho", budget.get("epsilon"))
-    assert asked * (1 - 1e-6) <= spent <= asked
-    assert release.delta == (1e-6 if "epsilon" in budget else 0)
-    assert (sum(release.counts) == 300) or not public
-
-
-def test_by_name_under_a_pure_budget_it_is_refused() -> None:
-    context = plain_context(FRAME, {"changes": 1})
-    with pytest.raises(ValueError, match=r"no ε without δ.* or rho"):
-        ob.posterior(
-            context.query(), "vote", mechanism="gaussian_parameters", nulls="a", size=300
-        ).release()

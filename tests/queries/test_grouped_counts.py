@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import opendp.prelude as dp
@@ -14,8 +14,6 @@ import pytest
 from scipy.special import logsumexp
 
 import opendp_bayes as ob
-from opendp_bayes.trusted.boundary import ReleaseError
-from opendp_bayes.trusted.spaces import PosteriorSpace
 from tests.helpers.contexts import plain_context
 from tests.helpers.neighbours import every_frame, neighbours
 from tests.helpers.oracles import discrete_laplace_cell, laplace_law, rejects
@@ -42,18 +40,6 @@ def counting(metric=SYMMETRIC, schema=SCHEMA, groups=None, categories=None, **ar
     arguments = {"by": "region", "column": "vote", "nulls": "no", **arguments}
     labels = {"vote": categories, arguments["by"]: groups}
     return ob.t.make_categorical_counts(domain, metric, categories=labels, **arguments)
-
-
-# --- cells
-def test_the_space_names_every_cell():
-    space = counting(groups=["north"], nulls={"region": "?", "vote": "no"})
-    every = product(("north", "?"), ("yes", "no"))
-    cells = ", ".join(f"Cell(group={group!r}, label={label!r})" for group, label in every)
-    said = f"CategoricalCounts(categories=[{cells}], size=None, by=['region'])"
-    assert repr(space.output_domain) == said
-    posterior = space >> ob.t.then_dirichlet_multinomial(prior=[2.0, 0.5])
-    assert posterior.output_domain.descriptor.prior == (2.0, 0.5, 2.0, 0.5)
-    assert isinstance(posterior.output_domain.descriptor, PosteriorSpace)
 
 
 # --- stability and privacy against every neighbour of small frames
@@ -253,32 +239,6 @@ def ask(query, column="vote", **arguments):
     return ob.posterior(query, column, by="region", **{"nulls": "no", **arguments})
 
 
-def truncated(query):
-    # keep="sample", the default of OpenDP 0.16, makes a plan that polars refuses.
-    return query.truncate_per_group(1, by=["region"]).truncate_num_groups(
-        2, by=["region"], keep="first"
-    )
-
-
-def test_public_group_sizes_are_not_used():
-    """A margin that makes them public changes nothing: they are protected."""
-    margin = dp.polars.Margin(by=["region"], invariant="lengths")
-    usual, other = (
-        ask(context({"changes": 1}, split_evenly_over=2, margins=of).query(), size=SIZE).release()
-        for of in ([], [margin])
-    )
-    assert (usual.mechanism, usual.loss) == (other.mechanism, other.loss)
-
-
-def test_public_group_sizes_make_the_number_of_records_public():
-    margin = dp.polars.Margin(by=["region"], invariant="lengths")
-    query = context({"contributions": 3}, split_evenly_over=1, margins=[margin]).query()
-    with pytest.raises(ValueError, match="records is public; pass size="):
-        ob.posterior(query, "vote", nulls="no")
-    released = ob.posterior(query, "vote", nulls="no", size=SIZE).release()
-    assert (released.guarantee.relation, released.size, released.d_in) == ("change-one", SIZE, 2)
-
-
 def test_beside_other_queries():
     whole = context(split_evenly_over=3)
     alone = ob.posterior(whole.query(), "vote", nulls="no").release()
@@ -318,64 +278,7 @@ def test_keys_and_counts_do_not_depend_on_groups_in_the_data():
     assert list(nobody) == list(some)
 
 
-def test_identifiers_keep_one_record_in_each_of_two_groups():
-    """Four persons own the five records of the north."""
-    unit = {"contributions": 1, "identifier": "id"}
-    untouched = ask(context(unit, EXACT).query().truncate_per_group(9)).release()
-    assert (untouched.d_in, untouched.counts[0]) == (9, (3, 2))
-    released = ask(truncated(context(unit, EXACT).query())).release()
-    assert released.d_in == ob.Distance(2, 2, 1)
-    assert 1 <= sum(released.counts[0]) <= 4
-
-
-def test_the_public_number_of_records_counts_those_in_no_group():
-    def query():
-        return context({"changes": 1}, EXACT).query()
-
-    east = {"categories": {"region": ["east"]}}
-    assert ask(query(), **east, size=SIZE).release()["east"].counts == (0, 1)
-    with pytest.raises(ReleaseError, match="records is not size=9"):
-        ask(query(), **east, size=9).release()
-    lost = ask(query().filter(pl.col("n") < 5)).release()
-    assert (lost.guarantee.relation, lost.d_in) == ("add/remove", 2)
-
-
-def test_prior_and_mechanism():
-    whole = context(split_evenly_over=3)
-    released = ask(
-        whole.query(), prior=[0.5, 2.0], mechanism="laplace_parameters", noise="floored"
-    ).release()
-    assert released.prior == released["east"].prior == (0.5, 2.0)
-    assert released.mechanism.noise == "floored"
-    own = ob.LaplaceParameters(50.0, total="private")
-    assert ask(whole.query(), mechanism=own).release().mechanism == own
-
-
 # --- plans before group_by
-PLANS = {
-    "cast to Enum": (
-        lambda q: q.with_columns(region=pl.col("town").cast(pl.Enum(["c", "a"]), strict=False)),
-        {"c": (2, 1), "a": (2, 1)},
-    ),
-    "filter, fill_null, literals": (
-        lambda q: q.filter(pl.col("n") < 9.5).with_columns(
-            region=pl.col("town").fill_null("ü\n\"'")
-        ),
-        {"a": (2, 1), "ü\n\"'": (1, 0)},
-    ),
-    "of the other column": (
-        lambda q: q.with_columns(region=pl.col("vote").cast(pl.String).replace({"no": "nö"})),
-        {"yes": (6, 0), "nö": (0, 3)},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PLANS)
-def test_the_plan_before_group_by_is_read_back(name):
-    plan, expected = PLANS[name]
-    query = plan(context(loss=EXACT).query())
-    released = ask(query, categories={"region": list(expected)}).release()
-    assert {group: one.counts for group, one in released.items()} == expected
 
 
 BY_NAME = "must group by columns, by name"
@@ -396,38 +299,6 @@ def test_groupings_that_are_refused(name):
 
 
 # --- errors
-REMAINDER = {"mechanism": "laplace_parameters", "total": "remainder"}
-BOUNDED = {"mechanism": ob.LaplaceParameters(1.0, total="bounded")}
-PRIVATE_SIZES = "a record may be in any group"
-BAD = [
-    ("town", {}, ValueError, r"\['town'\]=None: .* Pass .* Where a margin"),
-    ("share", {"categories": {"share": [0.5]}}, TypeError, "by='share': has type Float64; must"),
-    ("town", {"categories": {"town": []}}, ValueError, r"\]=\[\]: must name at least one group"),
-    ("town", {"categories": {"town": ["a", None]}}, TypeError, "None does not fit .* by nulls="),
-    ("town", {"categories": {"town": "a"}}, TypeError, r"\['town'\]='a': must be a sequence"),
-    ("n", {"categories": {"n": ["1"]}}, TypeError, r"\['n'\]=\['1'\]: '1' does not fit .* Int64"),
-    ("region", {"categories": {"region": ["west"]}}, ValueError, "'west' is not in the Enum"),
-    ("town", {"categories": {"town": ["a", "a"]}}, ValueError, r"\['a', 'a'\]: must not repeat"),
-    ("region", {"prior": [1.0] * 3}, ValueError, r"prior=.*has shape \(3,\); must have 2 entries"),
-    ("region", {"size": 10}, ValueError, "size=10: the number of records is private here"),
-    ("region", {"nulls": None}, ValueError, "nulls=None: column 'vote' may hold nulls"),
-    ("region", {"mechanism": "hellinger_exponential"}, ValueError, PRIVATE_SIZES),
-    ("region", {"mechanism": ob.KNormParameters(1.0)}, ValueError, f"KNorm.*{PRIVATE_SIZES}"),
-    ("region", REMAINDER, ValueError, f"total='remainder': .*{PRIVATE_SIZES}"),
-    ("region", BOUNDED, ValueError, f"total='bounded': .*{PRIVATE_SIZES}"),
-    ("region", {"mechanism": ob.LaplaceParameters(1.0)}, ValueError, f"total=.*{PRIVATE_SIZES}"),
-    ("region", {"mechanism": 3}, ValueError, "mechanism=3: .*Use mechanism='auto'"),
-    ("region", {"gamma": 0.1}, TypeError, r"gamma=0\.1: is .* nor an option"),
-    ("region", {"keys": ["a"]}, TypeError, r"keys=\['a'\]: is neither an argument"),
-    ("region", {"categories": {"town": ["a"]}}, ValueError, "'town' is not among the columns"),
-    ("region", {"by": "town"}, ValueError, "by='town': .*grouped already, by 'region'"),
-]
-
-
-@pytest.mark.parametrize(("by", "arguments", "error", "message"), BAD)
-def test_bad_arguments_are_refused_when_the_query_is_made(by, arguments, error, message):
-    with pytest.raises(error, match=message):
-        ob.posterior(context().query().group_by(by), "vote", **{"nulls": "no", **arguments})
 
 
 def test_categories_of_a_column_that_nobody_groups_by_are_refused():
@@ -460,38 +331,6 @@ def test_nulls_and_unknown_values_of_the_groups_column_have_a_group_if_one_is_na
         assert released.rest == in_none
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"categories": {"town": ["a"]}, "unknown": {"town": " A"}}, "' A': .*category beside 'a'"),
-        ({"by": ["town"], "categories": {("town",): ["a"]}}, r"\('town',\) is not among"),
-        ({"by": "west"}, "by='west': is not a column"),
-    ],
-)
-def test_labels_of_groups_that_contradict_each_other_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        ob.posterior(context().query(), "vote", **{"by": "town", "nulls": "no", **arguments})
-
-
-def test_groups_of_several_columns_are_every_combination_of_their_values():
-    labels = {"categories": {"town": ["a", "c"]}, "nulls": {"vote": "no", "town": "-"}}
-    query = context(loss=EXACT).query()
-    released = ob.posterior(query, "vote", by=["region", "town"], **labels).release()
-    assert list(released) == list(product(["north", "south", "east"], ["a", "c", "-"]))
-    rows = DATA.collect().select("region", pl.col("town").fill_null("-"), "vote").rows()
-    for (region, town), one in released.items():
-        votes = [vote for *group, vote in rows if group == [region, town]]
-        assert one.counts == (votes.count("yes"), len(votes) - votes.count("yes"))
-
-
-def test_a_change_needs_the_public_number_of_records():
-    with pytest.raises(ValueError, match=r"size=None: .*records is public"):
-        ask(context({"changes": 1}).query())
-    for by, kind, message in (("west", ValueError, "is not a"), (3, TypeError, "must be the")):
-        with pytest.raises(kind, match=f"by={by!r}: {message}"):
-            counting(by=by)
-
-
 @dataclass(frozen=True)
 class Some:
     """A plugin's mechanism that states no law, for a private number of records."""
@@ -516,49 +355,3 @@ def test_a_chain_by_hand_needs_a_mechanism_that_noises_every_count():
     with pytest.raises(ValueError, match="must noise every count"):
         posterior >> ob.m.then_mechanism(PURE, Some(1.0))
     assert posterior.map(1) == 1
-
-
-@pytest.mark.parametrize("mechanism", ["gaussian_parameters", "auto"])
-def test_gaussian_noise_per_group_under_rho(mechanism):
-    """A record is in one cell: its whole budget is that of one count."""
-    released = ask(context(loss={"rho": 0.1}).query(), mechanism=mechanism).release()
-    assert isinstance(released.mechanism, ob.GaussianParameters)
-    assert released.rho == pytest.approx(1 / (2 * released.mechanism.scale**2), rel=1e-9)
-
-
-@pytest.mark.parametrize("column", ["vote", ["vote", "age"]])
-def test_groups_say_which_columns_were_counted(column: Any) -> None:
-    names = [column] if isinstance(column, str) else column
-    frame = pl.LazyFrame({"region": ["n"], "vote": ["a"], "age": ["1"]})
-    query = plain_context(frame).query()
-    labels = {"region": ["n", "s"], **{name: ["a", "b"] for name in names}}
-    rest = {"nulls": dict.fromkeys(names, "a"), "unknown": dict.fromkeys(names, "b")}
-    groups = ob.posterior(query, column, by="region", categories=labels, **rest).release()
-    assert groups.columns == tuple(names)
-    assert {one.columns for one in groups.values()} == {tuple(names)}
-
-
-@pytest.mark.parametrize("by", [None, "g", ["g", "h"]])
-@pytest.mark.parametrize("unknown", [ob.DROP, ("other", "other"), ("b", "d")])
-def test_the_constructor_counts_the_cells_that_are_listed_with_and_without_groups(by, unknown):
-    names = ["g", "h", "x", "y"]
-    domain = dp.lazyframe_domain(
-        [dp.series_domain(name, dp.atom_domain(T="String")) for name in names]
-    )
-    lists = {"x": ["a", "b"], "y": ["c", "d"], "g": ["n", "s"], "h": ["n", "s"]}
-    columns = ["x", "y", *([by] if isinstance(by, str) else by or [])]
-    cells = [("a", "c"), ("b", "d")]
-    counts: Any = ob.t.make_categorical_counts(
-        domain,
-        dp.symmetric_distance(),
-        column=["x", "y"],
-        by=by,
-        categories={name: lists[name] for name in columns},
-        cells=cells,
-        unknown=unknown,
-    )
-    new = [unknown] if unknown == ("other", "other") else []
-    frame = pl.LazyFrame({"g": ["n", "s"], "h": ["n"] * 2, "x": ["a", "b"], "y": ["c", "c"]})
-    groups = 1 if by is None else 2 if by == "g" else 4
-    assert len(counts(frame)) == groups * len([*cells, *new])
-    assert sum(counts(frame)) == (1 if unknown is ob.DROP else 2)

@@ -1,6 +1,5 @@
 """Joint tables: counts, neighbours of small frames, what has no cell, Contexts, refusals."""
 
-import math
 from collections import Counter
 from itertools import product
 
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import opendp_bayes as ob
-from opendp_bayes.queries.cells_of import LARGEST_TABLE, check_combinations
 from tests.helpers.contexts import plain_context
 from tests.helpers.neighbours import every_frame, neighbours
 from tests.helpers.sweeps import slow, some_of
@@ -63,10 +61,6 @@ def cell_of(row, cells=None, unknown=None):
 
 
 # --- counts
-def test_cells_are_every_combination_of_labels_in_the_order_of_the_columns():
-    space = counting().output_domain.descriptor
-    assert space.axes == ("region", "vote")
-    assert space.labels == tuple(product(["north", "south", "nowhere"], ["yes", "no", "other"]))
 
 
 @pytest.mark.parametrize("unknown", [None, *UNKNOWN.values()])
@@ -82,27 +76,6 @@ def test_counts_of_random_frames_equal_a_count_in_python(unknown, rows):
     }
     if unknown is not None:
         assert labels == tuple(CELLS) if unknown in CELLS else (*CELLS, unknown)
-
-
-def test_one_label_is_for_every_column_and_a_list_of_one_column_is_a_table():
-    schema = {"region": pl.String, "vote": pl.String}
-    categories = {"region": ["n"], "vote": ["y"]}
-    count = counting(schema=schema, categories=categories, nulls="?", unknown="?")
-    assert count.output_domain.descriptor.labels == tuple(product(["n", "?"], ["y", "?"]))
-    one = counting(column=["region"], categories=None, nulls={"region": "north"}, unknown=None)
-    assert one.output_domain.descriptor.labels == (("north",), ("south",))
-
-
-def test_the_space_is_told_from_others_by_its_columns_and_cells():
-    area = {"schema": {"area": REGION, "vote": pl.String}, "column": ["area", "vote"]}
-    every = (
-        counting(),
-        counting(cells=CELLS, unknown=in_a_cell(CELLS[0])),
-        counting(cells=CELLS[::-1], unknown=in_a_cell(CELLS[0])),
-        counting(schema={"vote": pl.String, "region": REGION}, column=["vote", "region"]),
-        counting(**area, nulls={"area": "nowhere", "vote": "no"}),
-    )
-    assert len({repr(count.output_domain) for count in every}) == 5
 
 
 # --- stability and privacy against every neighbour of small frames
@@ -210,26 +183,6 @@ def test_a_table_in_a_context(unit):
     assert some.guarantee.relation == ("add/remove" if size is None else "change-one")
 
 
-def test_a_table_in_every_group_and_groups_of_several_columns():
-    schema = {**SCHEMA, "sex": pl.String}
-    rows = [(region, vote, sex) for region, vote in VALUES for sex in ("f", "m", None)]
-    whole = plain_context(frame_of(rows, schema), loss={"epsilon": 800.0}, parts=2)
-    labels = {**VOTES, "sex": ["m"]}
-    nulls = {**POLICY, "nulls": {"region": "nowhere", "vote": "no", "sex": "none"}}
-    tables = ob.posterior(whole.query(), COLUMNS, by="sex", categories=labels, **nulls).release()
-    expected = Counter(map(cell_of, VALUES))
-    for group in ("m", "none"):
-        assert tables[group].axes == ("region", "vote")
-        found = dict(zip(tables[group].categories, tables[group].counts, strict=True))
-        assert found == dict(expected)
-    labels = {"vote": ["yes", "no"], "region": ["north"], "sex": ["f"]}
-    nulls = {"vote": "no", "region": "?", "sex": "?"}
-    query = whole.query().group_by("region", "sex")
-    groups = ob.posterior(query, "vote", categories=labels, unknown="no", nulls=nulls).release()
-    assert groups.groups == tuple(product(["north", "?"], ["f", "?"]))
-    assert groups.counts == ((1, 3),) * 4
-
-
 # --- what is refused
 ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None}
 
@@ -263,79 +216,3 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
 def test_what_does_not_fit_is_refused(arguments, error, match):
     with pytest.raises(error, match=match):
         counting(**arguments)
-
-
-def test_one_cell_and_another_for_all_else_suffice():
-    space = counting(cells=CELLS[:1], unknown=("a", "b")).output_domain.descriptor
-    assert space.categories == (CELLS[0], ("a", "b"))
-
-
-def test_a_cell_for_all_others_that_reads_like_another_is_refused():
-    with pytest.raises(ValueError, match=r"unknown=\(.North., .yes.\): .*be a new"):
-        counting(cells=CELLS, unknown=in_a_cell(("North", "yes")))
-    with pytest.raises(ValueError, match=r"unknown='North': .*new category beside 'north'"):
-        counting(cells=CELLS, unknown=("North", "yes"))
-
-
-LABELS = {"region": ["north", "south"], "vote": ["yes", "no"]}
-
-
-def counted_cells(rows, **arguments):
-    schema = {"region": pl.String, "vote": pl.String}
-    arguments = {"schema": schema, "categories": LABELS, "cells": CELLS[:3], **arguments}
-    made = counting(**{"nulls": {"region": "south", "vote": "no"}, **arguments})
-    counts = made(frame_of(rows, schema)).tolist()
-    return dict(zip(made.output_domain.descriptor.labels, counts, strict=True))
-
-
-def test_one_cell_for_everything_else_has_unknown_values_and_combinations_without_a_cell():
-    rows = [*product(["north", "south", "??"], ["yes", "no", "??"]), (None, None)]
-    found = counted_cells(rows, unknown=("?", "?"))
-    assert found == dict.fromkeys(CELLS[:2], 1) | {CELLS[2]: 2, ("?", "?"): 6}
-    # One of the cells gives its labels to unknown values.
-    found = counted_cells(rows, unknown=("south", "no"))
-    assert found == {("north", "yes"): 1, ("north", "no"): 2, ("south", "no"): 7}
-
-
-def test_everything_else_is_left_out_where_the_number_of_records_is_private():
-    rows = [*product(["north", "south", "??"], ["yes", "no", "??"]), (None, None)]
-    assert counted_cells(rows, unknown=ob.DROP) == dict.fromkeys(CELLS[:2], 1) | {CELLS[2]: 2}
-    only = {"region": "south", "vote": "no", ("region", "vote"): ob.DROP}
-    found = counted_cells(rows, unknown=only)
-    assert found == {("north", "yes"): 1, ("north", "no"): 2, ("south", "no"): 5}
-    for unknown in (ob.DROP, only):
-        with pytest.raises(ValueError, match=r"DROP leaves records out, .*number"):
-            counted_cells(rows, unknown=unknown, metric=CHANGE_ONE, size=10)
-
-
-def test_a_cell_of_a_label_that_python_takes_for_equal_is_refused():
-    of = {"categories": {"vote": [1, 2]}, "nulls": {"region": "north", "vote": 2}}
-    unknown = {"vote": 2, ("region", "vote"): ("north", 1)}
-    with pytest.raises(ValueError, match="not a label of its"):
-        counting(schema=SCHEMA | {"vote": pl.Int64}, **of, unknown=unknown, cells=[("north", True)])
-
-
-def test_a_table_that_is_too_large_is_refused():
-    schema = {name: pl.Enum([str(i) for i in range(1 << 12)]) for name in ("a", "b")}
-    assert math.prod([1 << 12] * 2) > LARGEST_TABLE
-    of = {"schema": schema, "column": ["a", "b"], "categories": None, "nulls": "0"}
-    with pytest.raises(ValueError, match=r"would be 16777216 categories or cells, .*at most"):
-        counting(**of, unknown=("0", "1"), cells=[("0", "0")])
-    with pytest.raises(ValueError, match="cells: would be 16777216"):
-        counting(**of, unknown=None)
-    with pytest.raises(ValueError, match="must be at most 5000000"):  # as docs/groups.md says
-        check_combinations("column", ["a", "b"], [1 << 12, 1 << 11])
-    check_combinations("column", ["a"], [LARGEST_TABLE])
-    with pytest.raises(ValueError, match=f"would be {LARGEST_TABLE + 1} categories"):
-        check_combinations("column", ["a"], [LARGEST_TABLE + 1])
-
-
-def test_groups_of_a_table_that_are_too_many_are_refused():
-    sizes = {"a": 1 << 12, "b": 1 << 11, "c": 2}
-    schema = {name: pl.Enum([str(i) for i in range(k)]) for name, k in sizes.items()}
-    domain = dp.domain_of(frame_of([], schema), infer=True)
-    few = r"by=\['a', 'b'\]: would be \d+ categories or cells, .* at most 5000000, .* Merge"
-    many = "by: would be 8388608 categories"
-    for by, column, message in ((["a", "b"], "c", few), ("a", ["b"], many)):
-        with pytest.raises(ValueError, match=message):
-            ob.t.make_categorical_counts(domain, SYMMETRIC, by=by, column=column, nulls="0")

@@ -56,33 +56,6 @@ def test_whole_numbers_in_any_form_are_labels(labels: Any) -> None:
     assert ob.Release.from_json(release.to_json()) == release
 
 
-@pytest.mark.parametrize(
-    "labels", [Vote, list(Vote), np.array(["yes", "no"]), [np.str_("yes"), Vote.NO]], ids=str
-)
-def test_texts_in_any_form_are_labels(labels: Any) -> None:
-    release = ob.posterior(query(FRAME), "vote", categories=labels, **REST).release()
-    assert release.categories == ("yes", "no", "none", "other")
-    assert {type(label) for label in release.categories} == {str}
-    assert release.posterior[Vote.YES].mean() == release.posterior["yes"].mean()
-
-
-def test_labels_of_pandas_are_labels() -> None:
-    pandas = pytest.importorskip("pandas")
-    for labels in (pandas.Index([1, 2]), pandas.Series([1, 2])):
-        release = ob.posterior(query(FRAME), "code", categories=labels, **REST).release()
-        assert release.counts == (2, 1, 0, 1)
-
-
-def test_members_of_an_enum_are_labels_of_nulls_and_keys() -> None:
-    asked = ob.posterior(query(FRAME), "vote", categories=["yes"], nulls=Vote.NO, unknown=Vote.NO)
-    release = asked.release()
-    assert (release.categories, release.counts) == (("yes", "no"), (2, 2))
-    grouped = query(FRAME).group_by("vote")
-    labels = {"code": Code, "vote": Vote}
-    released = ob.posterior(grouped, "code", categories=labels, **REST).release()
-    assert (released.groups, released.counts) == (("yes", "no"), ((2, 0, 0, 0), (0, 1, 0, 0)))
-
-
 FORMS: dict[str, Any] = {
     "of numpy": lambda label: np.str_(label) if isinstance(label, str) else np.int64(label),
     "of an Enum": lambda label: Vote(label) if isinstance(label, str) else Code(label),
@@ -135,9 +108,3 @@ def test_a_label_in_any_form_is_the_plain_one_at_every_place(form: str, place: s
 def test_labels_of_another_type_say_what_to_write(column: str, labels: Any, advice: str) -> None:
     with pytest.raises(TypeError, match=advice):
         ob.posterior(query(FRAME), column, categories=labels, **REST)
-
-
-def test_a_label_of_another_type_is_none_of_the_values() -> None:
-    asked = ob.posterior(query(FRAME), "code", categories=[1, 2], nulls="7", unknown="else")
-    assert asked.summarize()["nulls"].to_list() == ["'7'"]
-    assert asked.release().counts == (2, 1, 0, 1)

@@ -1,6 +1,5 @@
 """Queries whose posterior learns its prior: the draw and its loss are those of a number."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from unittest.mock import patch
@@ -13,7 +12,6 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.inference.answers import learned_posterior
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
-from opendp_bayes.inference.ways import is_quick
 from tests.helpers.contexts import plain_context
 
 FRAME = pl.LazyFrame(
@@ -50,35 +48,6 @@ def learned():
     return asked(query(), prior="learned").release()
 
 
-def test_the_posterior_of_the_release_is_learned(learned):
-    assert learned.learned_prior
-    assert learned.prior == (1.0,) * 6
-    assert learned.d_in == 3
-    assert isinstance(learned.posterior, LearnedPosterior)
-    assert {"effects of v", "effects of w"} < set(learned.posterior.learned)
-    same = ob.noise_aware_posterior(replace(learned, learned_prior=False), prior="learned")
-    np.testing.assert_array_equal(same.mean(), learned.posterior.mean())
-
-
-def test_the_release_says_so_everywhere(learned):
-    learned.posterior.mean()
-    assert "prior='learned'" in repr(learned)
-    notes = " ".join(note for note in learned.sheet().notes if isinstance(note, str))
-    assert "Prior: learned from the release (empty cells 0." in notes
-    assert "effects of w" in notes
-    fresh = ob.Release.from_json(learned.to_json())
-    assert fresh == learned
-    assert fresh != replace(learned, learned_prior=False)
-    assert not is_quick(fresh)
-    assert "Prior: learned from the release." in fresh.sheet(wait=False).notes
-
-
-def test_a_release_of_before_reads_as_one_of_a_number(learned):
-    plain = replace(learned, learned_prior=False)
-    assert "learned_prior" not in plain.to_json()
-    assert ob.Release.from_json(plain.to_json()) == plain
-
-
 @pytest.mark.parametrize(
     ("of", "size", "loss"),
     [
@@ -95,47 +64,6 @@ def test_the_measurement_loses_what_that_of_a_number_does(of, size, loss):
     assert one.param == other.param
     for distance in (0, 1, 2, 5):
         assert one.map(distance) == other.map(distance)
-
-
-def test_what_is_shown_before_the_release_says_so():
-    of = asked(query(), prior="learned")
-    assert of.summarize()["prior"].item() == "learned from the release"
-    assert "of 'v', 'w', prior='learned from the release', mechanism=LaplaceParameters" in repr(of)
-    smooth = asked(query(), ordered=["w", "v"])
-    assert smooth.summarize()["prior"].item() == "learned from the release, smooth along w and v"
-    assert "prior='learned from the release, smooth along w and v', mech" in repr(smooth)
-    plain = asked(query())
-    assert plain.summarize()["prior"].item() == "1 per category"
-    assert "prior='1 per category', mechanism" in repr(plain)
-    numbers = asked(query(), prior=[1, 2, 3, 4, 5, 6])
-    assert numbers.summarize()["prior"].item() == "(1, 2, 3, 4, 5, 6)"
-    assert "prior='(1, 2, 3, 4, 5, 6)', mechanism" in repr(numbers)
-    groups = ob.posterior(query().group_by("w"), "v", nulls="a", prior=0.5)
-    assert groups.summarize()["prior"].item() == "0.5 per category"
-
-
-def test_auto_takes_noise_where_another_mechanism_would_be_chosen():
-    """With few records of a small budget the choice is an exponential mechanism or the like."""
-    frame = FRAME.head(6)
-
-    def few():
-        return plain_context(frame, {"changes": 1}, {"epsilon": 0.5}).query()
-
-    usual, of_noise = (
-        ob.posterior(few(), "v", size=6, nulls="a", prior=prior).summarize()["mechanism"].item()
-        for prior in (1.0, "learned")
-    )
-    noise = {"KNormParameters", "LaplaceParameters", "GaussianParameters"}
-    assert usual not in noise
-    assert of_noise in noise
-
-
-def test_a_survey_has_it_for_each_question():
-    questions = {"one": {"column": "v", "nulls": "a", "prior": "learned"}}
-    questions["other"] = {"column": "w", "nulls": "x"}
-    found = ob.survey(query(), questions).release()
-    assert [found[name].learned_prior for name in questions] == [True, False]
-    assert isinstance(found["one"].posterior, LearnedPosterior)
 
 
 @pytest.mark.parametrize(
@@ -155,20 +83,6 @@ def test_other_words_and_groups_are_refused():
         ob.posterior(grouped, "v", nulls="a", prior="learned")
     with pytest.raises(ValueError, match=r"ordered=\('v',\): .*one table; .*joint"):
         ob.posterior(grouped, "v", nulls="a", ordered=["v"])
-
-
-def test_wrong_ordered_columns_are_refused():
-    assert asked(query(), ordered="v")._bound.question.ordered == ("v",)
-    for wrong in (True, 1, [1]):
-        message = rf"ordered={re.escape(repr(wrong))}: must be a name, a str, or a list of names"
-        with pytest.raises(TypeError, match=message):
-            asked(query(), ordered=wrong)
-    with pytest.raises(ValueError, match=r"ordered=.*: .*among the columns asked"):
-        asked(query(), ordered=["v", "age"])
-    with pytest.raises(ValueError, match=r"ordered=\[.*\]: .*with a learned prior"):
-        asked(query(), ordered=["v"], prior=0.5)
-    with pytest.raises(ValueError, match="prior='learned': needs noise on"):
-        asked(query(changes=1), "v", size=120, ordered=["v"], mechanism="hellinger_exponential")
 
 
 def categories(k):
@@ -201,40 +115,6 @@ def test_auto_is_learned_of_ten_categories_with_noise_on_the_counts(k, options, 
     assert of._bound.question.prior == ("learned" if learned else 1.0)
 
 
-def test_auto_counts_cells_and_gives_groups_a_number():
-    other = {"categories": {"w": categories(5)}, "unknown": {"w": "a"}}
-    columns, frame = ["v", "w"], FRAME.with_columns(pl.col("w").cast(pl.String))
-    context = plain_context(frame)
-    table = ob.posterior(context.query(), columns, nulls={"v": "a", "w": "a"}, **other)
-    assert table._bound.question.learned
-    rest = {"categories": categories(12), "nulls": "a", "unknown": "a"}
-    groups = ob.posterior(context.query().group_by("v"), "w", **rest)
-    assert groups._bound.question.prior == 1.0
-
-
-def test_ordered_columns_reach_the_posterior_and_the_document(learned):
-    smooth = asked(query(), ordered=["v"]).release()
-    assert (smooth.learned_prior, smooth.ordered) == (True, ("v",))
-    assert "prior='learned', ordered=['v']" in repr(smooth)
-    assert "Prior: learned from the release, smooth along v." in smooth.sheet(wait=False).notes
-    fresh = ob.Release.from_json(smooth.to_json())
-    assert fresh == smooth
-    assert fresh != replace(smooth, ordered=("w",))
-    assert "ordered" not in learned.to_json()
-    same = ob.noise_aware_posterior(learned, prior="learned", ordered=["v"])
-    np.testing.assert_array_equal(replace(learned, ordered=("v",)).posterior.mean(), same.mean())
-    assert np.all(same.mean() != learned.posterior.mean())
-
-
-@pytest.mark.parametrize(
-    ("ordered", "learned_prior"), [(["u"], True), (["v"], False), (["v", "v2"], True)]
-)
-def test_a_document_of_other_ordered_variables_is_refused(learned, ordered, learned_prior):
-    text = replace(learned, ordered=tuple(ordered), learned_prior=learned_prior).to_json()
-    with pytest.raises(ValueError, match=r"ordered=.*: .*variables of the table"):
-        ob.Release.from_json(text)
-
-
 def test_looks_at_the_same_records_have_one_learned_posterior(learned):
     """Two looks say more than one, and as the model of both draws says."""
     other = replace(learned, noisy_counts=tuple(number + 1 for number in learned.noisy_counts))
@@ -261,13 +141,3 @@ def test_what_cannot_be_combined_under_a_learned_prior(learned):
         ob.combine({"one": learned, "other": other}, records="same")
     with pytest.raises(ValueError, match=r"releases\[1\]: has learned_prior=False"):
         ob.combine([learned, replace(other, learned_prior=False)], records="same")
-
-
-def test_a_conflict_is_warned_of_at_the_line_that_asks():
-    cells = tuple(range(200))
-    drawn, sparse = (40, 30, 20, *[0] * 197), ob.LaplaceParameters(1.0, total="private")
-    guarantee = ob.PrivacyGuarantee(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence")
-    posterior = ob.Release(drawn, cells, (1.0,) * 200, sparse, guarantee).posterior
-    with pytest.warns(UserWarning, match="prior='learned'") as found:
-        posterior.mean()
-    assert found[0].filename == __file__

@@ -1,7 +1,6 @@
 """Questions with merged categories: counts, neighbours, releases, levels, refusals."""
 
 from collections import Counter
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -72,16 +71,6 @@ def counted(column, merge, rows, size=None):
     return np.array(vector(frame)), vector
 
 
-def test_what_is_left_out_is_in_no_merged_category():
-    domain = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
-    cells = [("a", "x"), ("b", "y"), ("c", "x")]
-    merge = {"left": cells[:1], "right": cells[1:]}
-    of = {"cells": cells, "merge": merge, "nulls": ob.DROP, "unknown": ob.DROP}
-    question = Question.of(["one", "two"], **of)
-    made = counts_in_frame(domain, dp.symmetric_distance(), question)
-    assert made(pl.LazyFrame(ROWS, schema=SCHEMA, orient="row")).tolist() == [1, 2]
-
-
 @pytest.mark.parametrize(("column", "merge", "of"), MERGES)
 def test_neighbours_move_no_more_than_the_map_says(column, merge, of):
     """Every record added to, taken from or changed in a small frame; some move that much."""
@@ -127,59 +116,6 @@ def test_cells_as_lists_are_parts_as_tuples():
     assert parts == Question.of(column, merge=lists).parts == tuple(map(tuple, merge.values()))
 
 
-def test_a_survey_of_levels_as_json():
-    survey = ob.survey(context(records()).query(), nested()).release()
-    read = ob.Survey.from_json(survey.to_json())
-    assert {one.columns for one in read.values()} == {("county",)}
-    assert [one.parts for one in read.values()] == [one.parts for one in survey.values()]
-    assert np.array_equal(read.posterior["state"].mean(), survey.posterior["state"].mean())
-
-
-def test_parts_that_do_not_fit_are_refused():
-    text = ob.survey(context(records()).query(), nested()).release()["state"].to_json()
-    for bad in ('"parts":[["a1"]]', '"parts":[["a1"],["a1"],["b1"]]', '"parts":[[],["a1"],["b1"]]'):
-        begin, end = text.index('"parts"'), text.index("]]") + 2
-        said = r"parts=.*: must hold the labels that each of 3|at `\$\.parts\[0\]`"
-        with pytest.raises(ValueError, match=said):
-            ob.Release.from_json(text[:begin] + bad + text[end:])
-
-
-def test_a_coarser_column_nests_in_a_table_of_public_pairs():
-    cells = [(STATE_OF[county], county) for county in COUNTIES]
-    county = {"column": ["state", "county"], "nulls": {"state": "A", "county": "a1"}}
-    asked = {"state": {"column": "state", "nulls": "A"}}
-    asked["county"] = {**county, "cells": cells, "unknown": ("A", "a1")}
-    posterior = ob.survey(context(records()).query(), asked).release().posterior
-    shares = dict(zip(posterior["county"].categories, posterior["county"].mean(), strict=True))
-    sums = [sum(p for (state, _), p in shares.items() if state == of) for of in STATES]
-    assert posterior["state"].mean() == pytest.approx(sums, abs=1e-9)
-
-
-def test_questions_of_other_columns_are_refused_beside_merged_ones():
-    asked = {**nested(), "other": {"column": "state", "nulls": "A"}}
-    survey = ob.survey(context(records()).query(), asked).release()
-    with pytest.raises(ValueError, match=r"tables\['state'\]: merges categories"):
-        survey.posterior  # noqa: B018
-    together = ob.combine_tables({name: survey[name] for name in nested()})
-    assert set(together) == set(nested())
-
-
-def test_two_questions_of_a_survey_may_draw_the_same():
-    survey = ob.survey(context(records()).query(), nested()).release()
-    more = zip(("names", "releases"), ("again", survey.releases[0]), strict=True)
-    twice = replace(survey, **{name: (*getattr(survey, name), one) for name, one in more})
-    wide, narrow = (one.posterior[one.names[0]] for one in (survey, twice))
-    assert narrow.counts.std().sum() < wide.counts.std().sum()
-
-
-@pytest.mark.parametrize("keep", ["sample", "first"])
-def test_rows_limited_for_each_identifier_have_levels(keep):
-    frame = records().with_columns(person=pl.int_range(pl.len()) // 2)
-    of = context(frame, {"contributions": 2, "identifier": pl.col("person")})
-    survey = ob.survey(of.query().truncate_per_group(2, keep=keep), nested()).release()
-    assert set(survey.posterior) == set(nested())
-
-
 BAD = [
     ({"A": "a1"}, TypeError, r"merge=.*: .*mapping from each"),
     ([["a1"]], TypeError, r"merge=.*: .*mapping from each"),
@@ -216,30 +152,3 @@ def asked(**policies):
     fine = {**county, **policies.get("fine", {})}
     coarse = {**county, "merge": STATES, **policies.get("coarse", {})}
     return ob.survey(context(frame).query(), {"county": fine, "state": coarse})
-
-
-@pytest.mark.parametrize(
-    "policies",
-    [
-        {},
-        {"coarse": {"nulls": "a3", "unknown": "a2"}},  # which are all in A
-        {"fine": {"nulls": ob.DROP}, "coarse": {"nulls": ob.DROP}},
-    ],
-)
-def test_records_that_are_counted_in_one_place_need_no_warning(policies):
-    posterior = asked(**policies).release().posterior
-    fine, coarse = (posterior[of].counts.mean().sum() for of in ("county", "state"))
-    assert coarse == pytest.approx(fine)
-
-
-@pytest.mark.parametrize(
-    ("policies", "message"),
-    [
-        ({"coarse": {"nulls": "b1"}}, r"nulls of 'county' .*'a1' and 'b1'"),
-        ({"fine": {"unknown": "c1"}}, r"unknown of 'county' .*'c1'"),
-        ({"coarse": {"nulls": ob.DROP}}, r"questions\['state'\]: .*'county' .*and DROP"),
-    ],
-)
-def test_records_that_are_counted_in_different_places_are_warned_about(policies, message):
-    with pytest.warns(UserWarning, match=message):
-        asked(**policies)

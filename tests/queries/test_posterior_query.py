@@ -16,7 +16,7 @@ from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries.bound_query import BoundQuery
 from tests.helpers.contexts import checked_context, plain_context
-from tests.helpers.sweeps import slow, some_of
+from tests.helpers.sweeps import some_of
 
 Bound = dp.polars.Bound
 ABC = pl.Enum(["a", "b", "c"])
@@ -127,22 +127,6 @@ def test_every_budget_is_divided_by_itself():
         assert sum(whole.remaining_privacy_loss()) <= epsilon
 
 
-@pytest.mark.parametrize(
-    ("unit", "loss"),
-    [
-        *(("one change", "epsilon"), ("one contribution", "rho")),
-        *slow([("one contribution", "epsilon, delta")]),
-    ],
-)
-def test_beside_opendp_s_own_queries(unit, loss):
-    whole = context(UNITS[unit][0], LOSSES[loss][0], split_evenly_over=3)
-    released = ask(whole.query(), unit).release()
-    assert whole.query().select(dp.len(signed=True)).release().collect().shape == (1, 1)
-    assert ask(whole.query(), unit).release().mechanism == released.mechanism
-    assert whole.remaining_privacy_loss() == []
-    assert len(whole.current_privacy_loss()) == 3
-
-
 # --- plans
 
 # With epsilon = 400 for one query and at most 8 moves the noise differs from 0 with probability
@@ -171,23 +155,6 @@ def test_the_user_s_plan_comes_first(name):
     plan, arguments, expected = PLANS[name]
     whole = context(loss=EXACT, split_evenly_over=1)
     assert ob.posterior(plan(whole.query()), **arguments).release().counts == expected
-
-
-def test_a_public_size_survives_with_columns_but_not_a_filter():
-    whole = context({"changes": 1}, EXACT, split_evenly_over=2)
-    kept = ob.posterior(whole.query().with_columns(filled), size=SIZE, **OF_TEXT).release()
-    assert (kept.counts, kept.guarantee.relation, kept.d_in) == ((5, 5, 2), "change-one", 1)
-    filtered = whole.query().filter(pl.col("g") < 3)
-    with pytest.raises(ValueError, match=r"size=12: .*records is private.*a filter"):
-        ob.posterior(filtered, "x", nulls="none", size=SIZE)
-    lost = ob.posterior(filtered, "x", nulls="none").release()
-    assert (lost.counts, lost.guarantee.relation, lost.d_in) == ((2, 3, 2, 1), "add/remove", 2)
-
-
-def test_data_on_disk():
-    with ob.on_disk(DATA) as scan:
-        whole = plain_context(scan, loss=EXACT)
-        assert ob.posterior(whole.query(), "x", nulls="none").release().counts == (5, 3, 2, 2)
 
 
 # --- filters
@@ -262,23 +229,6 @@ def test_no_sequence_of_queries_reaches_a_filter_that_refuses(shares, total):
     assert left >= 0
     if left > 1e-6:  # OpenDP rounds what is left to nearest, so all of it may be an ulp too much
         ask(whole.query(epsilon=left * (1 - 1e-12))).release()
-
-
-def test_an_unlimited_context_counts_what_is_spent():
-    whole = context(loss={"epsilon": math.inf})
-    losses = [ask(whole.query(epsilon=epsilon)).release().epsilon for epsilon in (0.25, 0.5, 2.0)]
-    assert whole.current_privacy_loss() == pytest.approx(sum(losses))
-
-
-@pytest.mark.parametrize("epsilon", [math.inf, 1e300])
-def test_a_budget_beyond_the_search_gets_a_scale_or_a_message_about_the_budget(epsilon):
-    query = ask(context(loss={"epsilon": math.inf}).query(epsilon=epsilon))
-    try:
-        released = query.release()
-    except ValueError as error:
-        assert "budget" in str(error)  # noqa: PT017
-        return
-    assert released.epsilon <= epsilon
 
 
 # --- nesting
@@ -369,22 +319,6 @@ def test_mechanisms_by_name_have_the_smallest_scale_that_fits(name, loss):
     assert losses(mechanism.scale * 0.99)[0] > budget[0]
 
 
-def test_the_beta_variant_spends_delta():
-    whole = context({"changes": 1}, {"epsilon": 1.0, "delta": 1e-6}, split_evenly_over=1)
-    budget = whole.remaining_privacy_loss()[0]
-    named = {"mechanism": "smooth_hellinger_exponential", "beta": 0.01}
-    released = ask(whole.query(), "one change", **named).release()
-    assert released.epsilon <= budget[0]
-    assert released.delta <= budget[1]
-
-
-def test_auto_is_discrete_laplace_for_a_private_number_of_rows_and_knorm_for_a_public_one():
-    private = ask(context(split_evenly_over=1).query()).release().mechanism
-    assert private == ob.LaplaceParameters(1.0, "discrete", "private")
-    changed = context({"changes": 1}, split_evenly_over=1)
-    assert ask(changed.query(), "one change").release().mechanism == ob.KNormParameters(1.0)
-
-
 @pytest.mark.parametrize(
     ("size", "epsilon", "kind"),
     [(1000, 1.0, ob.LaplaceParameters), (3, 0.1, ob.mechanisms.HellingerExponential)],
@@ -399,19 +333,6 @@ def test_auto_depends_on_public_things_only(size, epsilon, kind):
         found.append(ob.posterior(whole.query(), "x", size=size, nulls="no").release().mechanism)
     assert type(found[0]) is kind
     assert len(set(found)) == 1
-
-
-def test_mechanisms_by_value_are_used_as_they_are():
-    whole = context(split_evenly_over=2)
-    generous = ob.LaplaceParameters(8.0, total="private")
-    released = ask(whole.query(), mechanism=generous).release()
-    assert released.mechanism == generous
-    assert released.epsilon == 0.125
-    less = ob.LaplaceParameters(1.9, total="private")
-    with pytest.raises(ValueError, match=r"=LaplaceParameters\(scale=1\.9.*loss 0\.5\d* .* 0\.5\."):
-        ask(whole.query(), mechanism=less).release()
-    assert whole.remaining_privacy_loss() == [0.5]
-    ask(whole.query(), mechanism=ob.LaplaceParameters(2.0, total="private")).release()
 
 
 POSITIVE = "every entry must be greater than 0"
@@ -487,28 +408,6 @@ def test_units_that_do_not_bound_records_are_refused_by_name(name):
     assert "file an issue" not in str(found.value)
 
 
-@pytest.mark.parametrize("name", some_of(UNITS, 5))
-def test_a_release_says_whether_its_plan_truncated(name):
-    unit, limit, size, _ = UNITS[name]
-    query = context(unit, split_evenly_over=1).query()
-    if limit is not None:
-        query = query.truncate_per_group(limit)
-    asked = {"column": "x", "size": size, "nulls": "a", "mechanism": LAPLACE}
-    release = ob.posterior(query, **asked).release()
-    assert release.guarantee.truncated == ("identifier" in unit)
-    assert ob.Release.from_json(release.to_json()) == release
-    assert ("about the rows kept" in str(release.sheet().notes)) == ("identifier" in unit)
-    grouped = context(unit, split_evenly_over=1).query()
-    if limit is not None:
-        grouped = grouped.truncate_per_group(limit)
-    asked["mechanism"] = "auto"
-    groups = ob.posterior(grouped, by="g", categories={"g": [1, 2]}, **asked).release()
-    assert groups.guarantee.truncated == groups[1].guarantee.truncated == ("identifier" in unit)
-    assert ob.Release.from_json(groups.to_json()) == groups
-    if name in ("one change", "one contribution", "identifier"):  # a sheet infers every group
-        assert ("about the rows kept" in str(groups.sheet().notes)) == ("identifier" in unit)
-
-
 def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
     made = context({"contributions": 1, "identifier": "id"}, split_evenly_over=2)
     limited = made.query().truncate_per_group(1, by=["g"])
@@ -543,24 +442,7 @@ def test_bounds_that_prove_nothing():
         ob.posterior(whole.query(), "x", nulls="none")
 
 
-def test_one_contribution_to_a_frame_of_public_length_counts_as_one_change():
-    """No two frames of one length differ by a record; no release without noise is meant."""
-    margins = [dp.polars.Margin(by=[], invariant="lengths")]
-    whole = context({"contributions": 1}, split_evenly_over=1, margins=margins)
-    released = ob.posterior(whole.query(), "x", nulls="none", size=SIZE).release()
-    assert (released.d_in, released.epsilon, released.mechanism.scale) == (1, 1.0, 1.0)
-
-
 # --- the query object
-def test_resolve_gives_a_measurement_that_works_on_its_own():
-    whole = context(split_evenly_over=1)
-    measurement = ask(whole.query()).resolve()
-    assert measurement.input_domain == whole.accountant.input_domain
-    assert measurement.output_measure == dp.max_divergence()
-    assert (measurement.map(1), measurement.map(3)) == (1.0, 3.0)
-    released = measurement(DATA)
-    assert (released.d_in, released.epsilon) == (1, 1.0)
-    assert whole.remaining_privacy_loss() == [1.0]
 
 
 def test_only_queries_on_frames_are_taken():
@@ -574,15 +456,6 @@ def test_only_queries_on_frames_are_taken():
     ):
         with pytest.raises(TypeError, match=f"query: must be a query on a polars frame, .* {name}"):
             ob.posterior(query, "x")
-
-
-def test_a_release_can_be_processed_further_inside_the_context():
-    whole = context(split_evenly_over=1)
-    query = ask(whole.query())
-    to_json = dp.new_function(lambda released: released.to_json(), TO="String")
-    measurement = query.resolve() >> to_json
-    assert ob.Release.from_json(whole(measurement)).categories == ("a", "b", "c", "none")
-    assert whole.remaining_privacy_loss() == []
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -0.5])

@@ -9,7 +9,6 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.queries.bound_query import BoundQuery
 from tests.helpers.contexts import plain_context
-from tests.helpers.grouped import with_groups
 from tests.helpers.sweeps import some_of
 
 ROWS = 240
@@ -33,45 +32,6 @@ def context(path: Path, unit="changes", parts=2, **loss):
 def path(tmp_path):
     DATA.write_parquet(tmp_path / "frame.parquet")
     return tmp_path / "frame.parquet"
-
-
-@pytest.mark.parametrize(
-    ("unit", "loss"),
-    [
-        ("changes", {"epsilon": 1.0}),
-        ("contributions", {"rho": 0.1}),
-        ("contributions", {"epsilon": 1.0, "delta": 1e-7}),
-    ],
-)
-def test_the_release_does_what_was_said(path, unit, loss):
-    whole = context(path, unit, **loss)
-    size = ROWS if unit == "changes" else None
-    query = ob.posterior(whole.query(), "vote", size=size, **VOTES)
-    row = query.summarize(None if size else ROWS).row(0, named=True)
-    assert whole.current_privacy_loss() == [], "nothing is spent"
-    assert row["debits"].startswith(str(query.resolve().map(whole.d_in)))
-    released = query.release()
-    assert (row["column"], row["aggregate"]) == ("vote", "Posterior of 3 categories")
-    assert row["mechanism"] == type(released.mechanism).__name__
-    assert row["scale"] == released.mechanism.scale
-    assert (row["neighbours"], row["d_in"]) == (released.guarantee.relation, 2)
-    assert (row["epsilon"], row["delta"]) == (released.epsilon, released.delta)
-    assert row["rho"] == released.rho
-
-
-def test_that_nulls_or_other_values_cannot_occur_is_said():
-    frame = pl.LazyFrame({"vote": ["a"], "sure": [True]})
-    query = plain_context(frame).query()
-    row = ob.posterior(query, "sure", nulls="none").summarize().row(0, named=True)
-    assert (row["nulls"], row["unknown"]) == ("'none'", "cannot occur")
-    table = {
-        "categories": {"vote": ["a", "b"]},
-        "nulls": {"vote": ob.DROP, "sure": True},
-        "unknown": {"vote": "?"},
-    }
-    row = ob.posterior(query, ["vote", "sure"], **table).summarize().row(0, named=True)
-    assert row["nulls"] == "vote: left out, sure: True"
-    assert row["unknown"] == "vote: '?', sure: cannot occur"
 
 
 def test_nothing_is_read(path):
@@ -109,16 +69,6 @@ def test_the_expected_width_is_that_of_intervals_of_releases(path, mechanism):
     assert less.summarize()["interval_width"].item() < 0.9 * width
 
 
-def test_groups_have_the_width_within_a_group(path):
-    query = context(path).query().group_by("region")
-    of_groups = with_groups(VOTES, {"region": ["n", "s"]})
-    asked = ob.posterior(query, "vote", size=ROWS, **of_groups)
-    row = asked.summarize().row(0, named=True)
-    assert row["aggregate"] == "Posterior of 3 categories in 2 groups"
-    whole = ob.posterior(context(path).query(), "vote", size=ROWS, **VOTES).summarize()
-    assert row["interval_width"] > 1.2 * whole["interval_width"].item()
-
-
 def test_a_private_number_of_records_needs_a_guess(path):
     query = ob.posterior(context(path, "contributions").query(), "vote", **VOTES)
     assert query.summarize()["interval_width"].item() is None
@@ -129,21 +79,6 @@ def test_a_private_number_of_records_needs_a_guess(path):
         public.summarize(100)
     with pytest.raises(ValueError, match="guess_size=0: must be between 1"):
         query.summarize(0)
-
-
-def test_the_repr_says_what_would_be_made_and_debited(path):
-    query = ob.posterior(context(path).query(), size=ROWS, **TABLE)
-    assert repr(query) == (
-        "PosteriorQuery(posterior of 6 cells of 'region', 'vote', prior='1 per category',"
-        f" mechanism={query.resolve()(DATA.lazy()).mechanism}, relation='change-one',"
-        f" size={ROWS}, d_in=2,"
-        " debits=0.5 (MaxDivergence))"
-    )
-    whole = plain_context(DATA.lazy(), loss={"rho": 1.0}, parts=None)
-    without = ob.posterior(whole.query(), "vote", **VOTES)
-    assert "has no budget of its own" in repr(without)
-    with pytest.raises(ValueError, match="no budget of its own"):
-        without.summarize()
 
 
 def test_a_scale_is_searched_for_once(path, monkeypatch):

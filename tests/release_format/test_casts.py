@@ -3,7 +3,6 @@
 import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -11,7 +10,6 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.release_format.casts import CASTS, how_to_cast
-from tests.helpers.command_line import run
 from tests.helpers.contexts import checked_context
 
 #: By the name of a type, a column of it, and the label of its first value after the cast.
@@ -63,19 +61,3 @@ def test_the_cast_that_a_message_names_works(name: str) -> None:
 
 def test_other_types_are_made_text_in_the_frame() -> None:
     assert how_to_cast("Object", "x") == "Make it text or whole numbers in the frame."
-
-
-def test_a_column_of_a_file_says_it_too(tmp_path: Path) -> None:
-    path = tmp_path / "v.parquet"
-    pl.DataFrame({"x": [1.0]}).write_parquet(path)
-    said = run("release", path, "--column", "x", "--categories", "1,2", "--epsilon", 1, code=2)
-    assert "has type Float64; must be text, Enum" in said
-    assert "pl.col('x').cast(pl.Int64, strict=False), or bin it by cut." in said
-
-
-@pytest.mark.parametrize("step", ["year", "month", "day", "weekday", "quarter", "week"])
-def test_parts_of_dates_are_whole_numbers(step: str) -> None:
-    frame = COLUMNS["Date"][0].to_frame("x")
-    of: Any = getattr(pl.col("x").dt, step)()
-    label = getattr(frame["x"].dt, step)()[0]
-    assert counts(query(frame.with_columns(x=of)), label) == (1, 0, 1, 0)

@@ -50,26 +50,6 @@ def test_an_impossible_level_is_refused(release: Release, level: float) -> None:
         plug_in_estimate(release, level)
 
 
-def test_what_takes_long_is_computed_only_by_those_who_wait() -> None:
-    release = changed(SLOW)
-    reason = estimate_or_reason(release, 0.95, wait=False)
-    assert isinstance(reason, str)
-    assert "takes long, and is not waited for here" in reason
-    assert "posterior" not in vars(release)
-    assert isinstance(estimate_or_reason(release, 0.95, wait=True), Estimate)
-    assert isinstance(estimate_or_reason(release, 0.95, wait=False), Estimate), "it is there now"
-
-
-def test_a_table_of_hundreds_of_categories_has_its_posterior() -> None:
-    release = changed(
-        RELEASE, noisy_counts=(1,) * 101, categories=tuple(range(101)), prior=(1.0,) * 101, size=101
-    )
-    for wait in (False, True):
-        estimate = estimate_or_reason(release, 0.95, wait=wait)
-        assert isinstance(estimate, Estimate)
-        assert estimate.mean == pytest.approx(release.posterior.mean())
-
-
 @pytest.mark.parametrize("wait", [False, True])
 def test_where_the_posterior_is_refused_the_reason_is_given(wait: bool) -> None:
     reason = estimate_or_reason(REFUSED, 0.95, wait=wait)
@@ -136,15 +116,6 @@ def test_a_mechanism_from_a_plugin_is_not_called_without_being_asked_for() -> No
     release = changed(PAIR, mechanism=Slow())
     assert not is_quick(release)
     assert isinstance(estimate_or_reason(release, 0.95, wait=False), str)
-
-
-def test_what_is_quick_is_so_together() -> None:
-    of = {"categories": tuple(range(20)), "prior": (1.0,) * 20, "size": None}
-    noise = LaplaceParameters(2.0, total="private")
-    release = changed(RELEASE, noisy_counts=(50,) * 20, mechanism=noise, **of)
-    assert is_quick(*[release] * 3)
-    assert not is_quick(*[release] * 100)
-    assert not is_quick(release, SLOW)
 
 
 WIDTHS = [(0.3, "0.100 to 0.400"), (0.014, "0.100 to 0.114"), (0.0024, "0.1000 to 0.1024")]

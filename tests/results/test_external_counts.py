@@ -3,10 +3,8 @@
 import itertools
 import json
 import math
-import warnings
 from dataclasses import dataclass, replace
 from itertools import permutations, product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,7 @@ from scipy import special, stats
 
 import opendp_bayes as ob
 from opendp_bayes.display.wording import in_words
-from opendp_bayes.mechanisms.integer_noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    FlooredLaplace,
-    typical_std,
-)
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
 
@@ -30,7 +23,6 @@ dp.enable_features("contrib", "honest-but-curious")
 
 LABELS = ("low", "middle", "high")
 AGES = ["18-29", "30-44", "45-64", "65 or more"]
-TEXTS = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
 ZEROS = 5000
 #: How the noise that OpenDP draws is named.
 NOISES: dict[str, Any] = {
@@ -144,58 +136,12 @@ def test_an_order_cannot_be_mistaken_where_labels_are_given() -> None:
     assert (one.axes, one.categories) == (("y",), ((1,), (2,), (3,)))
 
 
-def test_merged_categories_are_a_level_of_others() -> None:
-    given: dict[str, Any] = {"mechanism": "laplace_parameters", "scale": 3.0}
-    merge = {"rest": ["high", "low"], "middle": ["middle"]}
-    coarse = ob.noisy_counts({"middle": 30, "rest": 90}, LABELS, merge=merge, **given)
-    assert (coarse.categories, coarse.noisy_counts) == (("rest", "middle"), (90, 30))
-    assert coarse.parts == (("high", "low"), ("middle",))
-    assert coarse.guarantee.size is None
-    of_all = ob.noisy_counts({"middle": 30, "rest": 90}, LABELS, merge=merge, size=120, **given)
-    assert of_all.guarantee.size == of_all.size == 120
-    fine = ob.noisy_counts([41, 28, 52], LABELS, **given)
-    both: Any = ob.combine_tables({"fine": fine, "coarse": coarse})
-    low, middle, high = both["fine"].counts.mean()
-    assert both["coarse"].counts.mean() == pytest.approx([low + high, middle])
-    assert low + high < 92.5
-    columns = {"x": ("a", "b"), "y": (1, 2)}
-    cells: Any = {"same": [("a", 1), ["b", 2]], "other": [("a", 2), ("b", 1)]}
-    table = ob.noisy_counts([3, 4], columns, merge=cells, **given)
-    assert (table.axes, table.parts[0]) == ((), (("a", 1), ("b", 2)))
-    assert ob.Release.from_json(table.to_json()) == table
-    with pytest.raises(ValueError, match="leaves out 'middle'"):
-        ob.noisy_counts([1, 2], LABELS, merge={"a": ["low"], "b": ["high"]}, **given)
-    with pytest.raises(ValueError, match=r"has shape \(3,\); .*\(2,\)"):
-        ob.noisy_counts([1, 2, 3], LABELS, merge=merge, **given)
-
-
 def test_a_learned_prior() -> None:
     given = {"mechanism": "laplace_parameters", "scale": 1.0}
     release = ob.noisy_counts(range(20), range(20), prior="learned", **given)
     assert release.learned_prior
     assert release.prior == (1.0,) * 20
     assert not ob.noisy_counts(range(20), range(20), **given).learned_prior
-
-
-def test_a_chain_of_opendp_and_a_frame_of_polars() -> None:
-    rng = np.random.default_rng(3)
-    ages = rng.choice(AGES, 600).tolist()
-    true = [ages.count(age) for age in AGES]
-    count = dp.t.then_count_by_categories(AGES, null_category=False, TOA=int)
-    of_chain = (TEXTS >> count >> dp.m.then_laplace(scale=2.0))(ages)
-    release = ob.noisy_counts(of_chain, AGES, mechanism="laplace_parameters", scale=2.0)
-    context = plain_context(pl.LazyFrame({"age": ages}), loss={"epsilon": 0.5})
-    query = context.query().group_by("age").agg(dp.len(signed=True))
-    query = query.with_keys(pl.LazyFrame({"age": AGES}))
-    scale = query.summarize()["scale"].item()
-    frame = query.release().collect()
-    of_frame = ob.noisy_counts(
-        dict(frame.iter_rows()), AGES, mechanism="laplace_parameters", scale=scale
-    )
-    assert scale == 2.0
-    together = ob.combine([release, of_frame], records="same").counts
-    lower, upper = together.interval(1 - 1e-6)
-    assert all(low <= n <= high for low, n, high in zip(lower, true, upper, strict=True))
 
 
 @pytest.mark.slow
@@ -228,7 +174,6 @@ class Measurement:
 
 KEYS = {"a": ["x", "y"], "b": ["p", "q", None], "c": [1, 2]}
 PAIR = Measurement(np.arange(6) - 1, ("a", "b"), 3.0)
-OTHER = Measurement(np.arange(6) + 2, ("b", "c"), 2.0)
 
 
 @pytest.mark.parametrize("clique", [c for n in (1, 2, 3) for c in permutations(KEYS, n)])
@@ -244,59 +189,6 @@ def test_cells_of_a_marginal_are_in_the_order_of_its_columns(clique: tuple[str, 
     wanted = cells if len(clique) > 1 else [cell for (cell,) in cells]
     assert found.categories == tuple(wanted)
     assert found.axes == (clique if len(clique) > 1 else ())
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "noise", "added"),
-    [
-        ("laplace_parameters", "discrete", 0.0),
-        ("laplace_parameters", "floored", 0.0),
-        ("gaussian_parameters", "discrete", 0.0),
-        ("gaussian_parameters", "rounded", 1 / 12),
-    ],
-)
-def test_the_noise_is_as_wide_as_a_measurement_says(mechanism, noise, added):
-    """And as rounding makes it."""
-    drawn = np.arange(6) + (0.0 if noise == "discrete" else 0.25)
-    measured = [Measurement(drawn, ("a", "b"), 3.0)]
-    (found,) = ob.noisy_tables(measured, keys=KEYS, mechanism=mechanism, noise=noise).values()
-    law: Any = found.setting.law
-    assert typical_std(law.noise) ** 2 == pytest.approx(9 + added)
-
-
-def test_a_label_that_reads_like_that_of_nulls_is_another() -> None:
-    drawn = Measurement(np.arange(3), ("a",), 3.0)
-    keys = {"a": ["(null)", None, "((NULL))"]}
-    (found,) = ob.noisy_tables([drawn], keys=keys, mechanism="gaussian_parameters").values()
-    assert found.categories == ("(null)", "(((null)))", "((NULL))")
-
-
-@pytest.mark.usefixtures("short_chains")
-def test_marginals_of_a_contingency_table() -> None:
-    single = [
-        Measurement(np.array([4, 9]), ("c",), 1.0),
-        Measurement([5, 8], ("c",), 2.0),
-        Measurement([3, 9], ("c",), 4.0),
-    ]
-    total = Measurement([13.0], (), 1.0)
-    marginals = SimpleNamespace(flatten=lambda: [PAIR, OTHER, *single, total])
-    table = SimpleNamespace(keys=KEYS, marginals=marginals)
-    found = ob.noisy_tables(table, mechanism="gaussian_parameters", size=14)
-    assert list(found) == ["a × b", "b × c", "c", "c (2)", "c (3)"]
-    assert found["a × b"].axes == ("a", "b")
-    assert found["a × b"].categories[2] == ("x", "(null)")
-    assert found["a × b"].noisy_counts == (-1, 0, 1, 2, 3, 4)
-    assert found["c"].categories == (1, 2)
-    assert found["c (2)"].axes == ("c",)
-    assert [one.mechanism.scale for one in found.values()] == [3.0, 2.0, 1.0, 2.0, 4.0]
-    assert {one.size for one in found.values()} == {14}
-    laplace = ob.noisy_tables([PAIR], keys=KEYS, mechanism="laplace_parameters")
-    assert laplace["a × b"].mechanism.scale == pytest.approx(3.0 / math.sqrt(2))
-    with pytest.warns(UserWarning, match="wide for the margins of a"):
-        together = ob.combine_tables(found)
-    assert together.variables == ("a", "b", "c")
-    assert together.marginal("a", "c").measured is False
-    assert together.marginal("c").mean()[0] < 0.5
 
 
 def test_a_real_contingency_table() -> None:
@@ -390,17 +282,6 @@ NARROW = {**NOISES["gaussian"], "counts": [1.5, 2.1, 3.0], "scale": 0.9}
 def test_counts_that_are_refused(change: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         ob.noisy_counts(**{**GIVEN, **change})
-
-
-def test_counts_that_were_clamped_are_noticed() -> None:
-    labels, noise = tuple(range(40)), {"mechanism": "laplace_parameters", "scale": 5.0}
-    drawn = np.array(drawn_by_opendp("discrete_laplace", 5.0, 40))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ob.noisy_counts(drawn, labels, **noise)
-        ob.noisy_counts(np.maximum(drawn, 0) + 9, labels, **noise)
-    with pytest.warns(UserWarning, match=r"are 0 and none .*scale 5"):
-        ob.noisy_counts(np.maximum(drawn, 0), labels, **noise)
 
 
 # --- The noisy total as a level

@@ -51,15 +51,6 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
         NORTH.to_frame(1.0)
 
 
-@pytest.mark.parametrize("level", [0.2, 0.5, 0.95])
-def test_what_the_others_are_worth_is_of_the_level_that_is_asked_for(level: float) -> None:
-    own = np.geomspace(1.0, 500.0, 40)[:, None] * np.ones(2)
-    found = pooled_of(("north", "south"), [[4, 0], [10, 90]], own)
-    middle, low, high = np.quantile(found.kappa, [0.5, (1 - level) / 2, (1 + level) / 2])
-    shown = f"worth {middle:.3g} records to a group ({100 * level:g} %: {low:.3g} to {high:.3g})"
-    assert shown in str(found.sheet(level)).replace("\n", " ")
-
-
 @pytest.mark.parametrize(
     ("truncated", "kept"), [(False, ""), (True, ""), (True, "the last row of each id")]
 )
@@ -98,25 +89,3 @@ def test_many_groups_are_estimated_together_as_alone(
     for name, error in {"mean": 1e-9, "std": 1e-9, "lower": 0.05, "upper": 0.05}.items():
         off = (together[name] - alone[name]) / alone["std"]
         assert off.abs().max() < error
-
-
-def test_refuses_what_is_no_group() -> None:
-    with pytest.raises(KeyError, match=r"not a group; .* 'north', None"):
-        NORTH["x"]
-
-
-@pytest.mark.usefixtures("pictures")
-def test_the_picture_has_a_row_for_each_group_and_a_colour_for_each_category() -> None:
-    ax = NORTH.plot(level=0.8, title="Pooled")
-    labels = [label.get_text() for label in ax.get_yticklabels()]
-    assert labels == ["north", "(null)"]
-    frame = NORTH.to_frame(0.8)
-    for name, drawn in zip(("yes", "no"), ax.containers, strict=True):
-        shown = frame.filter(category=name)
-        assert drawn.lines[0].get_xdata() == pytest.approx(shown["mean"].to_numpy())
-        (collection,) = drawn.lines[2]
-        ends = np.array([segment[:, 0] for segment in collection.get_segments()])
-        assert ends == pytest.approx(shown.select("lower", "upper").to_numpy())
-    assert "All groups together: " in ax.texts[0].get_text()
-    with pytest.raises(ValueError, match="level"):
-        NORTH.plot(level=1.0)

@@ -2,7 +2,6 @@
 
 import itertools
 from functools import lru_cache
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -144,46 +143,11 @@ def test_copies_agree_with_what_was_released_and_changed_ones_do_not() -> None:
     assert wrong["age × region"]["difference"] > 3 * right["age × region"]["std"]
 
 
-def test_files_that_were_written_agree_as_the_frames_do(tmp_path: Path) -> None:
-    found = posterior()
-
-    def read_csv(path):
-        return pl.read_csv(path, infer_schema=False, missing_utf8_is_empty_string=True)
-
-    for format_, read in (("parquet", pl.read_parquet), ("csv", read_csv)):
-        folder = tmp_path / format_
-        paths = found.write_synthetic(folder, 2, "predictive", format=format_, random_state=4)
-        frames = found.synthetic(2, "predictive", random_state=4)
-        of_files = agreement(found, map(read, paths), kind="predictive")
-        assert of_files.equals(agreement(found, frames, kind="predictive"))
-
-
-def test_the_kind_says_how_copies_are_put_together() -> None:
-    copies = posterior().synthetic(4, "predictive", random_state=5)
-    ours, theirs = (
-        agreement(posterior(), copies, kind=kind).drop("combined_std")
-        for kind in ("population", "predictive")
-    )
-    assert ours.equals(theirs)
-    wide, narrow = (
-        agreement(posterior(), copies, kind=kind)["combined_std"]
-        for kind in ("population", "predictive")
-    )
-    assert (wide > narrow).all()
-
-
 def test_pairs_too_large_to_draw_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGEST_CLIQUE", 17)
     tables = agreement(posterior(), posterior().synthetic(1), kind="population")["table"]
     assert "vote × region" not in tables
     assert "vote × age" in tables
-
-
-def test_a_copy_without_records_has_no_shares() -> None:
-    empty = posterior().synthetic(1, "predictive", records=1)[0].clear()
-    row = by_table(agreement(posterior(), [empty, empty], kind="population"))["age"]
-    assert row["difference"] == pytest.approx(0.5)
-    assert row["combined_std"] == 0
 
 
 SECRET, NO_AGE = pl.lit("secret"), pl.lit(None, pl.Boolean)

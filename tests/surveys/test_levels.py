@@ -1,7 +1,5 @@
 """Counts on a tree with noise at any node: laws, draws, learned concentrations, tables."""
 
-import itertools
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -299,54 +297,10 @@ def test_quantiles_of_a_level_and_differences_share_one_sample(posterior: Any) -
     assert found == pytest.approx(0.9, abs=0.03)
 
 
-def test_a_joint_table_among_levels_has_margins() -> None:
-    """Near the law of the level that they are, which is not drawn; those of the other are far."""
-    cells = tuple(itertools.product(("n", "s"), ("low", "high")))
-    table = replace(release((90, 30, 40, 40), cells, 6.0), axes=("region", "income"))
-    levels = {"table": table, "region": release((118, 83), ("n", "s"), 3.0)}
-    found = LevelsPosterior(levels, {"table": np.arange(4), "region": np.array([0, 0, 1, 1])})
-    region, right = found["table"].marginal("region"), found["region"]
-    assert region.categories == right.categories
-    assert region.mean() == pytest.approx(right.mean(), abs=0.1 * right.std().min())
-    other = found["table"].marginal("income")
-    assert np.abs(other.mean() - right.mean()).max() > right.std().min()
-
-
-def test_levels_are_a_mapping(posterior: Any) -> None:
-    assert list(posterior) == ["state", "county", "region"]
-    assert len(posterior) == 3
-    assert set(posterior.concentrations) == set(posterior)
-    assert repr(posterior) == "LevelsPosterior(state: 3, county: 12, region: 2 categories)"
-    assert np.isfinite(posterior.log_evidence)
-    with pytest.raises(KeyError, match=r"'parish.*: is not a level"):
-        posterior["parish"]
-
-
-def test_a_table_asked_twice_is_two_looks() -> None:
-    once, more = tables(900), tables(900, seed=0)
-    more["again"] = release(
-        np.array(once["county"].noisy_counts)[::-1], once["county"].categories[::-1], 8.0, 900
-    )
-    parts = {**PARTS, "again": np.arange(LEAVES)[::-1]}
-    one, two = LevelsPosterior(once, PARTS), LevelsPosterior(more, parts)
-    assert two["county"].counts.std().mean() < 0.85 * one["county"].counts.std().mean()
-    assert two["again"].mean() == pytest.approx(two["county"].mean()[::-1])
-
-
 def test_windows_that_are_too_large_are_refused() -> None:
     drawn = np.full(2000, 10**6)
     with pytest.raises(ValueError, match=r"in all windows.* 6.7e[+]07"):
         flat(2000, drawn, DiscreteLaplace(1e4), None, 10**10)
-
-
-def test_other_mechanisms_are_refused() -> None:
-    given: dict[str, Any] = tables(900)
-    given["region"] = ob.Release(
-        (400, 500), ("north", "south"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.1),
-        given["state"].guarantee,
-    )  # fmt: skip
-    with pytest.raises(ValueError, match=r"tables\['region'\]: .* noise on the counts"):
-        LevelsPosterior(given, PARTS)
 
 
 MERGED = {"state": ("county",), "county": ("county",), "region": ("county",)}
@@ -379,60 +333,6 @@ def test_merged_categories_nest_in_each_other() -> None:
     assert found is not None
     regions, states = found["region"], found["state"]
     assert sorted(zip(states.tolist(), regions.tolist(), strict=True)) == [(0, 1), (1, 0), (2, 0)]
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations("abc")))
-def test_merged_cells_nest_whatever_the_order_of_their_columns(order: Any) -> None:
-    columns: Any = {"a": ["x", "y"], "b": [1, 2, 3], "c": [True, False]}
-    cells = list(itertools.product(*(columns[v] for v in order)))
-    merge = {v: [cell for cell in cells if cell[order.index("a")] == v] for v in columns["a"]}
-    laplace: Any = {"mechanism": "laplace_parameters", "scale": 2.0}
-    releases = {
-        "all": ob.noisy_counts(list(range(12)), columns, **laplace),
-        "of a": ob.noisy_counts([30, 60], {v: columns[v] for v in order}, merge=merge, **laplace),
-    }
-    parts = nested_parts(releases, {"all": ("a", "b", "c"), "of a": order})
-    assert parts is not None
-    assert np.array_equal(parts["of a"], np.repeat([0, 1], 6))
-
-
-@pytest.mark.parametrize("change", ["columns", "labels", "across", "nothing merged"])
-def test_other_tables_do_not_nest(change: str) -> None:
-    from dataclasses import replace
-
-    given, columns = merged(tables(None)), dict(MERGED)
-    if change == "columns":
-        columns["county"] = ("parish",)
-    elif change == "labels":
-        labels = (*given["county"].categories[:-1], "elsewhere")
-        given["county"] = replace(given["county"], categories=labels)
-    elif change == "across":
-        parts = given["region"].parts
-        moved = (parts[0][1:], (*parts[1], parts[0][0]))
-        given["region"] = replace(given["region"], parts=moved)
-    else:
-        given = tables(None)
-    assert nested_parts(given, columns) is None
-
-
-def test_one_indented_table_of_all_levels(posterior: Any) -> None:
-    body = posterior.sheet(0.9).tables[0]
-    labels = [row[0] for row in body.rows]
-    assert labels[:3] == ["north", "\u2003s0", "\u2003\u2003c0"]
-    assert labels[-6:-4] == ["south", "\u2003s2"]
-    assert len(labels) == 2 + 3 + LEAVES
-    lower, upper = posterior["state"].counts.interval(0.9)
-    assert f"{lower[1]} – {upper[1]}" == body.rows[1][2]
-    assert "\u2003\u2003c11</th>" in posterior._repr_html_()
-    assert str(posterior).splitlines()[1].split()[0] == "north"
-    with pytest.raises(ValueError, match=r"level=1: must be"):
-        posterior.sheet(1)
-
-
-def test_a_second_look_is_not_a_second_row() -> None:
-    given = tables(900)
-    found = LevelsPosterior(given | {"again": given["county"]}, PARTS | {"again": PARTS["county"]})
-    assert len(found.sheet().tables[0].rows) == 2 + 3 + LEAVES
 
 
 def test_levels_are_given_by_name() -> None:

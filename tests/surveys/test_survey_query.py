@@ -6,7 +6,6 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-import opendp.prelude as dp
 import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -215,40 +214,6 @@ def test_a_survey_gives_what_single_queries_give():
     assert answers["table"].prior == (0.5,) * 6
 
 
-def test_a_grouped_query_groups_every_question():
-    grouped = context(split_evenly_over=1).query().group_by("region")
-    asked = {
-        "vote": {"column": "vote", "nulls": "no", "categories": {"region": REGION}},
-        "age": {"column": "age", "nulls": "old", "categories": {"region": REGION[:1]}},
-    }
-    answers = ob.survey(grouped, asked).release()
-    assert [release.groups for release in answers.values()] == [tuple(REGION), ("north",)]
-
-
-def test_mechanisms_are_those_of_posterior():
-    asked = {"named": {"column": "age", "nulls": "old", "mechanism": "laplace_parameters"}}
-    noise = ob.LaplaceParameters(40.0, total="private")
-    asked["fixed"] = {"column": "vote", "nulls": "no", "mechanism": noise}
-    query = ob.survey(context(split_evenly_over=1).query(), asked)
-    answers = query.release()
-    assert answers["named"].mechanism == ob.LaplaceParameters(4.0, total="private")
-    assert answers["fixed"].mechanism.scale == 40.0
-    assert query.summarize(60)["scale"].to_list() == [4.0, 40.0]
-
-
-def test_summarize_and_repr_say_what_would_be_released():
-    query = ob.survey(context(split_evenly_over=1).query(), questions())
-    rows = query.summarize(guess_size=60)
-    assert rows["question"].to_list() == ["vote", "by region", "table"]
-    assert rows["epsilon"].to_list() == pytest.approx([1 / 3] * 3)
-    assert rows["interval_width"].is_between(0, 1).all()
-    assert "\n 'by region': PosteriorQuery(posterior of 2 categories in 2 groups" in repr(query)
-    released = query.release()
-    assert rows["scale"].to_list() == [release.mechanism.scale for release in released.values()]
-    unpaid = ob.survey(context().query(), questions())
-    assert repr(unpaid).startswith("SurveyQuery(query: has no budget of its own")
-
-
 @pytest.mark.parametrize("during", ["counting", "the first draw", "the last draw"])
 def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during):
     """Nothing that was drawn is lost; one while our own code counts stops at once."""
@@ -317,20 +282,6 @@ def test_groups_of_groups_are_refused():
         ob.survey(grouped, questions())
 
 
-def test_a_mechanism_beyond_its_share_and_a_missing_budget_are_refused():
-    asked = {"a": {"column": "vote", "nulls": "no"}}
-    asked["b"] = asked["a"] | {"mechanism": ob.LaplaceParameters(2.0, total="private")}
-    unspent = context()
-    query = ob.survey(unspent.query(epsilon=1.0), asked)
-    with pytest.raises(ValueError, match=r"questions\['b'\]: mechanism=.*exceeds the budget"):
-        query.release()
-    with pytest.raises(ValueError, match="no budget of its own"):
-        ob.survey(unspent.query(), questions()).release()
-    with pytest.raises(ValueError, match="must belong to a Context"):
-        query.release(data=frame())
-    assert unspent.current_privacy_loss() == 0.0
-
-
 @pytest.mark.parametrize("order", [("noise", "none"), ("none", "noise")])
 def test_groups_without_noise_are_not_pooled_wherever_the_question_stands(order):
     vote = {"column": "vote", "nulls": "no", "size": 60}
@@ -340,57 +291,6 @@ def test_groups_without_noise_are_not_pooled_wherever_the_question_stands(order)
     query.check_pooled("noise")
     with pytest.raises(ValueError, match=r"questions\['none'\]: pooled: needs noise"):
         query.check_pooled("none")
-
-
-@pytest.mark.parametrize("keep", ["sample", "first"])
-def test_every_question_counts_the_same_rows_of_an_identifier(keep):
-    """As docs/limits.md says; by noise of a few hundredths of a record."""
-    rows = pl.LazyFrame({"id": [i // 2 for i in range(800)], "vote": VOTE * 400})
-    whole = plain_context(rows, {"contributions": 1, "identifier": "id"}, {"epsilon": 400.0})
-    vote = {"column": "vote", "categories": VOTE, "nulls": "no", "unknown": "no"}
-    query = whole.query().truncate_per_group(1, keep=keep)
-    answers = ob.survey(query, {str(at): vote for at in range(8)}).release()
-    assert len({release.counts for release in answers.values()}) == 1
-
-
-def test_rows_that_nobody_limits_are_kept_by_no_rule():
-    releases = ob.survey(context(split_evenly_over=1).query(), questions()).release().releases
-    rules = {(release.guarantee.truncated, release.guarantee.kept) for release in releases}
-    assert rules == {(False, "")}
-
-
-def test_a_second_release_is_refused_with_what_to_do():
-    of = context(split_evenly_over=1)
-    query = ob.survey(of.query(), questions())
-    query.release()
-    with pytest.raises(dp.OpenDPException, match="out of queries"):
-        query.release()
-
-
-def test_weights_belong_to_their_names_in_whatever_order_they_come():
-    weights = {"table": 5, "by region": 2, "vote": 1}
-    query = ob.survey(context(split_evenly_over=1).query(), questions(), share=weights)
-    assert list(query.share) == ["vote", "by region", "table"]
-    for name, release in query.release().items():
-        assert query.share[name] == weights[name] / 8
-        assert release.epsilon == pytest.approx(weights[name] / 8, rel=1e-9)
-
-
-def test_every_question_says_its_own_part_of_delta():
-    """Before and after the release, of two parts that are not alike."""
-    whole = context({"epsilon": 1.0, "delta": 1e-6}, split_evenly_over=1)
-    asked = {"column": "vote", "nulls": "no", "mechanism": "gaussian_parameters"}
-    share = {"small": 1, "large": 3}
-    query = ob.survey(whole.query(), dict.fromkeys(share, asked), share=share)
-    before, shown, answers = query.summarize(), repr(query), query.release()
-    for name, debits, part in zip(share, before["debits"], (2.5e-7, 7.5e-7), strict=True):
-        stated = answers[name].delta
-        assert 0.999 * part <= stated <= part
-        assert f"{name!r}: PosteriorQuery(" in shown
-        assert f"{stated})" in debits
-        assert shown.count(f"{stated})") == 1
-    assert before["delta"].to_list() == [release.delta for release in answers.values()]
-    assert before["epsilon"].to_list() == [release.epsilon for release in answers.values()]
 
 
 @pytest.mark.parametrize(

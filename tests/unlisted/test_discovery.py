@@ -18,23 +18,16 @@ import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.trusted.truncation import Truncation
 from opendp_bayes.unlisted.laws_for_budgets import loss_of_discovery
-from opendp_bayes.unlisted.thresholds import (
-    Discovery,
-    GaussianThreshold,
-    LaplaceThreshold,
-    OptimalThreshold,
-)
+from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
 from opendp_bayes.unlisted.trusted import discovery as module
 from opendp_bayes.unlisted.trusted.discovery import is_concentrated
-from opendp_bayes.unlisted.trusted.keys import CountedKeys, Keys, KeysSpace, counted_in_frames
-from tests.helpers.contexts import checked_context
+from opendp_bayes.unlisted.trusted.keys import CountedKeys, Keys, counted_in_frames
 
 pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
 
 CANARY = "Ada Lovelace of 12 St James Square"
 APPROXIMATE = dp.approximate(dp.max_divergence())
 SMALL = OptimalThreshold(1.0, 0.05)
-ROWS = [f"k{key}" for key in range(40) for _ in range(key)]
 
 
 def context_of(frame: pl.LazyFrame, **arguments: Any) -> Any:
@@ -111,22 +104,6 @@ def test_a_threshold_that_is_one_less_breaks_the_promise(monkeypatch: pytest.Mon
     assert divergence(p, q, 2.0) > 0.5
 
 
-@pytest.mark.parametrize(
-    "law", [OptimalThreshold(0.5, 1e-4), LaplaceThreshold(2.0, 18), GaussianThreshold(4.0, 16)]
-)
-def test_values_are_shown_with_the_chance_that_the_law_states(law: Any) -> None:
-    """4000 values for each count; six standard deviations for 12 counts, a false alarm in 4e7."""
-    counts = np.repeat(np.arange(8, 32, 2), 4000)
-    batches = [pl.DataFrame({"key": np.arange(counts.size), "number": counts})]
-    labels, *_ = module._shown(
-        CountedKeys(lambda: iter(batches)), KeysSpace("key", "integer", (), False), Discovery(law)
-    )
-    shown = np.bincount(counts[np.array(labels, dtype=np.int64)], minlength=32)[8:32:2]
-    chance = law.shown(np.arange(8, 32, 2))
-    spread = np.sqrt(4000 * chance * (1 - chance))
-    assert np.all(np.abs(shown - 4000 * chance) <= 6 * spread + 1e-9)
-
-
 def test_the_rest_is_the_sum_of_what_is_hidden_with_noise_of_its_own(monkeypatch):
     monkeypatch.setattr(DiscreteLaplace, "draws", lambda law, number: np.array([7] * number))
     frame = pl.DataFrame({"key": ["a"] * 3 + ["b"] * 500 + ["c"] * 2 + ["x"] * 9})
@@ -181,52 +158,7 @@ def test_an_error_while_counting_tells_nothing(monkeypatch: pytest.MonkeyPatch) 
     assert error.value.__cause__ is None
 
 
-def test_nothing_shown_is_an_answer() -> None:
-    release = asked(pl.LazyFrame({"key": ["a", "b"]}), rest=0.2).release()
-    assert release.categories == ()
-    assert release.k == 0
-    assert release.rest is not None
-    assert release.to_frame().height == 0
-    assert "Everything else together" in str(release)
-
-
 # --- listed values, nulls and types
-def test_listed_values_are_shown_whatever_their_count_and_others_come_sorted() -> None:
-    release = asked(pl.LazyFrame({"key": ROWS}), always=["zz", "k3"]).release()
-    assert release.categories[:2] == ("zz", "k3")
-    assert release.listed == 2
-    found = release.categories[2:]
-    assert list(found) == sorted(found)
-    assert "k39" in found
-    assert "k3" not in found
-
-
-@pytest.mark.parametrize("nulls", ["none", ob.DROP])
-def test_nulls_are_counted_under_their_label_with_the_text_that_reads_so(nulls: Any) -> None:
-    rows = ["a"] * 200 + [None] * 300 + ["none"] * 400
-    release = asked(pl.LazyFrame({"key": rows}), nulls=nulls).release()
-    count = dict(zip(release.categories, release.noisy_counts, strict=True))
-    expected = 700 if nulls == "none" else 400
-    assert abs(count["none"] - expected) < 40
-    assert release.listed == (nulls == "none")
-
-
-@pytest.mark.parametrize(
-    ("values", "labels"),
-    [
-        ([3] * 100 + [-5] * 100, (-5, 3)),
-        (pl.Series([2**63 + 5] * 100, dtype=pl.UInt64), (2**63 + 5,)),
-        ([True] * 100, (True,)),
-        ([" a"] * 100 + ["a"] * 100 + ["A"] * 100, (" a", "A", "a")),
-        (["é"] * 100 + ["e\u0301"] * 100, ("e\u0301", "é")),
-        ([""] * 100, ("",)),
-        (pl.Series(["2026-05-01"] * 100).str.to_date(), ("2026-05-01",)),
-    ],
-)
-def test_labels_mean_what_they_are(values: Any, labels: tuple[Any, ...]) -> None:
-    release = asked(pl.LazyFrame({"key": values})).release()
-    assert release.categories == labels
-    assert [type(label) for label in release.categories] == [type(label) for label in labels]
 
 
 @pytest.mark.parametrize("values", [[0.5], [[1]], [{"a": 1}]])
@@ -265,16 +197,6 @@ def test_records_are_counted_where_the_plan_has_changed_who_they_are_of() -> Non
     assert found._bound.space.people
 
 
-def test_under_rho_the_noise_is_gaussian_and_the_loss_is_debited() -> None:
-    context = checked_context(pl.LazyFrame({"key": ROWS}), loss={"rho": 0.1, "delta": 1e-8})
-    query = ob.discover(context.query(), "key", nulls=ob.DROP, rest=0.2)
-    release = query.release()
-    assert isinstance(release.discovery.law, GaussianThreshold)
-    assert 0.09 < release.rho <= 0.1
-    assert 0 < release.delta <= 1e-8
-    assert math.isinf(release.epsilon)
-
-
 @pytest.mark.parametrize("loss", [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 0.0}])
 def test_a_budget_without_delta_is_refused_with_one_to_ask_for(loss: dict[str, float]) -> None:
     context = context_of(pl.LazyFrame({"key": ["a"]}), privacy_loss=dp.loss_of(**loss))
@@ -291,20 +213,6 @@ def test_measures_state_epsilon_or_rho_with_delta() -> None:
 
 
 # --- by hand
-def test_by_hand_it_chains_and_composes() -> None:
-    frame = pl.LazyFrame({"key": ROWS})
-    space = dp.lazyframe_domain([dp.series_domain("key", dp.atom_domain(T=str))])
-    start = (space, dp.symmetric_distance())
-    counts = start >> ob.t.then_discovered_counts(column="key", always=["zz"])
-    chain = counts >> ob.m.then_discovery(APPROXIMATE, Discovery(SMALL))
-    epsilon, delta = chain.map(1)
-    assert epsilon == 1.0
-    assert 0.0499 < delta <= 0.05
-    release = chain(frame)
-    assert release.categories[0] == "zz"
-    both = dp.c.make_composition([chain, chain])
-    assert both.map(1)[0] == 2.0
-    assert chain.map(2)[1] > delta
 
 
 def test_a_measurement_takes_nothing_but_its_own_space() -> None:

@@ -75,20 +75,6 @@ def test_the_groups_have_the_records_that_their_column_has(tmp_path, dtype, size
         assert counts == {**expected, **other}
 
 
-FLAGS = [True, None, False], pl.Boolean, "[true, false]", "nulls = false"
-NUMBERS = [1, 2, None, 7], pl.Int64, "[1, 2]", "nulls = 2\nunknown = 3"
-
-
-@pytest.mark.parametrize(
-    ("groups", "dtype", "categories", "policies", "expected"),
-    [(*NUMBERS, {"1": 1, "2": 2, "3": 1}), (*FLAGS, {"true": 1, "false": 2})],
-)
-def test_groups_of_other_types(tmp_path, groups, dtype, categories, policies, expected):
-    text = TEXT.replace('["a", "b"]', f"{categories}\n{policies}")
-    survey = released(text, frame_of(groups, dtype), tmp_path)
-    assert {group: sum(part.counts) for group, part in survey["v by g"].items()} == expected
-
-
 NOT = 'recode = { false = "true" }\nnulls = "no"\nunknown = "no"'
 OF_TWO = pl.Int64, '["1", "2"]'
 
@@ -109,34 +95,3 @@ def test_labels_may_be_written_as_text(tmp_path, dtype, written, policies, expec
     text = TEXT.replace('["a", "b"]', f"{written}\n{policies}").replace('by = "g"\n', "")
     counted = released(text, frame_of(groups, dtype), tmp_path)["g"]
     assert dict(zip(counted.categories, counted.counts, strict=True)) == expected
-
-
-def test_a_label_for_other_values_is_a_category_also_where_there_are_none(tmp_path: Path) -> None:
-    text = TEXT.replace("[columns.v]", '[columns.v]\nunknown = "other"')
-    survey = released(text, frame_of(GROUPS, pl.String), tmp_path)
-    assert survey["v by g"].categories == ("x", "y", "other")
-
-
-def test_groups_of_limited_identifiers(tmp_path: Path) -> None:
-    limited = '20000.0\nidentifier = "person"\nrows_per_identifier = 2'
-    text = TEXT.replace("20000.0", limited).replace("[columns.v]", 'nulls = "a"\n[columns.v]')
-    rows = frame_of(["a", None, None, "b", None], pl.String)
-    survey = released(text, rows.with_columns(person=pl.Series([1, 1, 1, 2, 2])), tmp_path)
-    counts = {group: sum(part.counts) for group, part in survey["v by g"].items()}
-    assert (counts, survey["v by g"].d_in) == ({"a": 3, "b": 1}, 2)
-
-
-SIZE = "epsilon = 20000.0\nsize = 11"
-
-
-def test_a_public_size_counts_other_values_too(tmp_path: Path) -> None:
-    text = TEXT.replace("epsilon = 20000.0", SIZE).replace(
-        "[columns.v]", 'nulls = "a"\n[columns.v]'
-    )
-    text = text.replace("[columns.v]", '[columns.v]\nnulls = "y"')
-    survey = released(text, frame_of(GROUPS, pl.String), tmp_path)
-    counts = dict(zip(survey["g"].categories, survey["g"].counts, strict=True))
-    assert counts == {"a": 4, "b": 2, "other": 5}
-    dropped = text.replace('nulls = "a"', 'nulls = "a"\nunknown = "DROP"')
-    with pytest.raises(ValueError, match=r"DROP leaves records out"):
-        released(dropped, frame_of(GROUPS, pl.String), tmp_path)

@@ -37,12 +37,6 @@ def test_a_code_book_gives_categories_and_labels_in_its_order() -> None:
     assert all(f"<bdi>{label}</bdi>" in page for label in ("yes", "no", "Aford", "Bury"))
 
 
-def test_categories_of_ones_own_stand_before_those_of_the_code_book() -> None:
-    run("init", "v.csv", "--codebook", "book.csv", "--categories", "vote=1,2", "-o", "v.toml")
-    vote = read_specification(Path("v.toml").read_text()).columns["vote"]
-    assert (vote.categories, vote.labels) == (["1", "2"], None)
-
-
 @pytest.mark.parametrize(
     ("book", "message"),
     [

@@ -52,17 +52,6 @@ def released(*arguments: object) -> ob.Release:
     return release
 
 
-@pytest.mark.parametrize("extension", ["csv", "parquet", "ipc", "arrow", "feather"])
-def test_every_format_gives_the_same_counts(files: Path, extension: str) -> None:
-    release = released(
-        files / f"votes.{extension}", "--column", "vote", "--categories", "a,b,c", *EXACT
-    )
-    assert release.categories == ("a", "b", "c", "other")
-    assert release.counts == (30, 20, 10, 6)
-    assert release.guarantee.relation == "add/remove"
-    assert release.d_in == 1
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -96,55 +85,6 @@ def test_rows_are_counted_as_the_options_say(files, options, expected):
     assert release.counts == tuple(expected.values())
 
 
-def test_csv_values_are_text_whatever_they_look_like(files: Path) -> None:
-    release = released(files / "votes.csv", "--column", "code", "--categories", "1,2", *EXACT)
-    assert release.categories == ("1", "2", "other")
-    assert release.counts == (30, 20, 16)
-
-
-def test_numbers_that_pandas_writes_are_seen_not_to_match(tmp_path: Path) -> None:
-    """They were left out: the release showed 0 and 0, and the budget was spent."""
-    path = tmp_path / "pandas.csv"
-    path.write_text("vote\n" + "0.0\n1.0\n\n" * 10)
-    release = released(path, "--column", "vote", "--categories", "0,1", *EXACT)
-    assert (release.categories, release.counts) == (("0", "1", "other"), (0, 0, 20))
-
-
-@pytest.mark.parametrize("extension", ["csv", "xlsx"])
-def test_rows_below_the_names_may_be_no_records(extension: str, tmp_path: Path) -> None:
-    """As survey tools write them, in one of which a line ends between quotes."""
-    path = tmp_path / f"tool.{extension}"
-    frame = pl.DataFrame({"vote": ["Your\nvote?", "id", "a", "b", "a", "a"], "x": list("qqrstu")})
-    frame.write_csv(path) if extension == "csv" else frame.write_excel(path)
-    for skipped, others in ((2, 0), (0, 2)):
-        options = ("--categories", "a,b", "--column", "vote", "--skip-rows", skipped)
-        assert released(path, *options, *EXACT).counts == (3, 1, others)
-
-
-@pytest.mark.parametrize("extension", ["csv", "xlsx"])
-def test_a_title_may_stand_above_the_names(extension: str, tmp_path: Path) -> None:
-    rows = [["A survey, 2026", ""], ["", ""], ["vote", "x"], ["label", "s"], ["a", "t"], ["b", "u"]]
-    path = tmp_path / f"titled.{extension}"
-    frame = pl.DataFrame(rows, ["1", "2"], orient="row")
-    if extension == "csv":
-        path.write_text(frame.write_csv(include_header=False).replace('\n"",""\n', "\n\n"))
-    else:
-        frame.write_excel(path, include_header=False)
-    options = ("--column", "vote", "--categories", "a,b", "--skip-rows", 1)
-    assert "--rows-above 1" in run("release", path, *options, *EXACT, code=2)
-    assert released(path, *options, "--rows-above", 1, *EXACT).counts == (1, 1, 0)
-    written = run("init", path, "--categories", "vote=a,b", "--rows-above", 1)
-    assert "rows_above = 1\n" in written
-
-
-def test_labels_may_be_quoted(tmp_path: Path) -> None:
-    file = tmp_path / "names.csv"
-    file.write_text('name\n"Smith, J"\nDoe\nDoe\n')
-    release = released(file, "--column", "name", "--categories", '"Smith, J", Doe', *EXACT)
-    assert release.categories == ("Smith, J", "Doe", "other")
-    assert release.counts == (1, 2, 0)
-
-
 @pytest.mark.parametrize(
     ("options", "measure", "relation", "d_in"),
     [
@@ -164,22 +104,6 @@ def test_the_budget_is_kept_in_the_measure_and_unit_asked_for(
     assert found == (measure, relation, d_in)
     loss, budget = (release.rho, 0.1) if "rho" in options else (release.epsilon, 1.0)
     assert 0.999 * budget < loss <= budget
-
-
-def test_a_mechanism_by_name_and_a_prior_for_each_category(files: Path) -> None:
-    options = "--column won --categories true,false --prior 2,1,0.5 --size 70 --nulls none"
-    mechanism = "--mechanism smooth_hellinger_exponential --epsilon 1"
-    release = released(files / "votes.parquet", *options.split(), *mechanism.split())
-    assert isinstance(release.mechanism, ob.mechanisms.SmoothHellingerExponential)
-    assert release.prior == (2.0, 1.0, 0.5)
-    assert sum(release.counts) == 70
-
-
-def test_a_release_is_shown_as_a_table(files: Path) -> None:
-    options = "--column vote --categories a,b,c --prior 1 --epsilon 1"
-    shown = run("release", files / "votes.csv", *options.split())
-    for part in ("vote", "Category", "Mean", "Plug-in 95 %", "ε = 1 for", "private", "Laplace"):
-        assert part in shown
 
 
 ONE_OF_TWO = "--epsilon or --rho: give one of them"
@@ -270,13 +194,6 @@ def test_wrong_files_end_in_one_line_and_exit_code_2(tmp_path, name, content, me
         raise ValueError(shown)
 
 
-def test_a_wrong_public_size_fails_with_the_number_that_was_declared(files: Path) -> None:
-    options = "--column enum --size 71 --nulls none --epsilon 1"
-    shown = run("release", files / "votes.parquet", *options.split(), code=1)
-    assert "size=71" in shown
-    assert "70" not in shown
-
-
 def test_a_failure_while_reading_does_not_show_its_cause(tmp_path: Path) -> None:
     file = tmp_path / "damaged.parquet"
     pl.DataFrame({"vote": ["a", "b"] * 5000}).write_parquet(file, compression="uncompressed")
@@ -343,20 +260,6 @@ def test_version_and_help() -> None:
     assert run("--version") == f"opendp-bayes {ob.__version__}\n"
     assert "demo" in run("--help")
     assert "Exit code: 0 " in run("--help")
-
-
-@pytest.mark.usefixtures("_unreleased")
-def test_a_dry_run_foresees_what_a_release_will_cost(files: Path) -> None:
-    asked = ("release", files / "votes.csv", *COLUMN, "--epsilon", 2, "--dry-run")
-    shown = run(*asked)
-    assert "All results together: ε = 2, for one record." in shown
-    # No column that nobody asked for, or that is empty.
-    assert shown.splitlines()[1].split() == ["Result", "Mechanism", "Scale", "ε"]
-    width = [
-        float(run(*asked, "--guess-size", size).split("vote ")[1].split("\n")[0].split()[-1])
-        for size in (100, 10000)
-    ]
-    assert width[0] > 5 * width[1]
 
 
 def test_the_shell_completes_commands() -> None:
@@ -474,16 +377,6 @@ def test_where_other_rows_are_counted_is_said_before_the_release(
 
     monkeypatch.setattr(SurveyQuery, "release", fail)
     assert note in CliRunner().invoke(app, ["release", *options]).stderr
-
-
-def test_a_prior_may_be_learned(files: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "release.json"
-    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1", "--output", kept)
-    shown = run("release", files / "votes.csv", *options, "--prior", "learned")
-    assert "Prior: learned from the release (empty cells" in " ".join(shown.split())
-    assert ob.Release.from_json(kept.read_text()).learned_prior
-    again = run("release", files / "votes.csv", *options[:6], "--prior", "flat", code=2)
-    assert "--prior flat: must be numbers" in again
 
 
 def test_a_learned_prior_may_be_smooth(files: Path, tmp_path: Path) -> None:

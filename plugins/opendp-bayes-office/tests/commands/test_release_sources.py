@@ -35,86 +35,7 @@ def votes(tmp_path: Path) -> Path:
     return path
 
 
-def shown_and_said(*arguments: object) -> tuple[str, str]:
-    """Standard output and standard error of a command."""
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    assert result.exit_code == 0, result.output
-    return result.stdout, result.stderr
-
-
-def test_a_posterior_for_each_group(votes: Path) -> None:
-    groups = ("--by", "town=x,y,nowhere")
-    released = ob.Release.from_json(run("release", votes, *COLUMN, *groups, *EXACT))
-    assert released.groups == ("x", "y", "nowhere")
-    assert released.counts == ((4, 2), (2, 1), (0, 0))
-    shown, said = shown_and_said("release", votes, *COLUMN, *groups, *EXACT[:2])
-    assert "vote by town" in shown
-    assert "In vote, records without a value are left out, those with any value not listed" in said
-    assert "In town, records without a value are in no group, those with any value not" in said
-
-
-TABLE = ("--column", "vote", "--column", "town")
 DROP = ("--unknown", "DROP")
-OF_TABLE = ("--categories", "vote=a,b", "--categories", "town=x,y")
-
-
-def test_a_joint_table(votes: Path) -> None:
-    release = ob.Release.from_json(run("release", votes, *TABLE, *OF_TABLE, *DROP, *EXACT))
-    assert release.axes == ("vote", "town")
-    assert release.categories == (("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"))
-    assert release.counts == (4, 2, 2, 1)
-    shown, said = shown_and_said("release", votes, *TABLE, *OF_TABLE, *DROP, "--epsilon", 1)
-    assert "vote × town" in shown
-    for column in ("vote", "town"):
-        assert f"In {column}, records without a value are left out, those with any value" in said
-
-
-def test_a_joint_table_counts_other_values_of_every_column(votes: Path) -> None:
-    release = ob.Release.from_json(run("release", votes, *TABLE, *OF_TABLE, *EXACT))
-    counts = dict(zip(release.categories, release.counts, strict=True))
-    assert counts == {
-        (vote, town): number * people
-        for vote, number in (("a", 2), ("b", 1), ("other", 1))
-        for town, people in (("x", 2), ("y", 1), ("other", 1))
-    }
-
-
-def test_a_joint_table_with_buckets(votes: Path) -> None:
-    public = ("--size", 20, "--nulls", "vote=b", "--nulls", "town=?", "--unknown", "vote=b")
-    release = ob.Release.from_json(
-        run("release", votes, *TABLE, *OF_TABLE, *public, "--unknown", "town=?", *EXACT)
-    )
-    assert release.axes == ("vote", "town")
-    wanted = dict(zip(product("ab", "xy?"), (4, 2, 2, 6, 3, 3), strict=True))
-    assert dict(zip(release.categories, release.counts, strict=True)) == wanted
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ((*TABLE, "--categories", "a,b"), "--categories a,b: must be given once for each column"),
-        ((*TABLE, *OF_TABLE, "--categories", "vote=c"), "--categories vote=c: must be given once"),
-        ((*TABLE, *OF_TABLE[:2]), "--categories of town: is missing; list all of them"),
-        ((*TABLE, "--column", "vote", *OF_TABLE), "must name at least one column, and each once"),
-        ((*COLUMN, "--by", "vote=a,b"), "by='vote': is a column that is asked for"),
-        ((*COLUMN, "--nulls", "a", "--nulls", "b"), "--nulls a: must be given once"),
-    ],
-)
-def test_wrong_options_of_a_joint_table(votes, options, message):
-    assert message in run("release", votes, *options, *EXACT, code=2)
-
-
-def test_rows_of_an_identifier_are_limited(votes: Path) -> None:
-    limit = ("--identifier", "person", "--rows-per-identifier")
-    release = ob.Release.from_json(run("release", votes, *COLUMN, *limit, 3, *EXACT))
-    assert 4 <= sum(release.counts) <= 12
-    assert (release.guarantee.relation, release.d_in) == ("add/remove", 3)
-    assert release.guarantee.truncated
-    release = ob.Release.from_json(
-        run("release", votes, *COLUMN, *limit, 2, "--contributions", 2, *EXACT)
-    )
-    assert sum(release.counts) <= 8
-    assert release.d_in == 4
 
 
 #: The same question as a specification.
@@ -149,42 +70,6 @@ def test_identifiers_of_any_integers_are_persons_of_their_own(tmp_path: Path, ki
         assert (release.d_in, release.counts[0]) == (1, 20)
 
 
-def test_groups_of_limited_identifiers(votes: Path) -> None:
-    options = ("--identifier", "person", "--rows-per-identifier", 3)
-    groups = ("--by", "town=x,z")
-    released = ob.Release.from_json(run("release", votes, *COLUMN, *options, *groups, *EXACT))
-    assert sum(released.counts[0]) <= 6
-    assert released.d_in == 3
-
-
-@pytest.mark.parametrize(
-    ("name", "separator", "options"),
-    [
-        ("votes.csv", ";", ("--separator", ";")),
-        ("votes.csv", "\t", ("--separator", "tab")),
-        ("votes.csv", "\t", ("--separator", "\\t")),
-        ("votes.tsv", "\t", ()),
-        ("votes.tsv", "|", ("--separator", "|")),
-    ],
-)
-def test_separators(tmp_path: Path, name: str, separator: str, options: tuple[str, ...]) -> None:
-    path = tmp_path / name
-    path.write_text(TEXT.replace(",", separator))
-    release = ob.Release.from_json(run("release", path, *COLUMN, *options, *EXACT))
-    assert release.counts == (8, 4)
-
-
-@pytest.mark.parametrize(
-    ("separator", "said"),
-    [
-        *((one, "one ASCII character") for one in ("", ";;", "é", '"', "\n")),
-        (";", "and --separator, which is ';'."),
-    ],
-)
-def test_a_separator_is_one_character_and_a_wrong_one_is_suspected(votes, separator, said):
-    assert said in run("release", votes, *COLUMN, "--separator", separator, *EXACT, code=2)
-
-
 @pytest.mark.parametrize("content", [TEXT, gzip.compress(TEXT.encode())], ids=["plain", "gzip"])
 def test_standard_input_is_csv_and_leaves_no_file(tmp_path, monkeypatch, content):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -208,22 +93,6 @@ def test_wrong_options_are_found_at_the_header_of_standard_input(wrong: str) -> 
     result = CliRunner().invoke(app, ["release", "-", *options], input=TEXT)
     assert result.exit_code == 2, result.output
     assert result.stderr.startswith("opendp-bayes: ")
-
-
-def test_a_header_of_several_lines_on_standard_input() -> None:
-    text = '\n"vote\nof 1996",town\n' + "a,x\nb,x\na,y\n"
-    column = ("--column", "vote\nof 1996", "--categories", "a,b", *DROP)
-    result = CliRunner().invoke(app, ["release", "-", *column, *EXACT], input=text)
-    assert result.exit_code == 0, result.output
-    assert ob.Release.from_json(result.stdout).counts == (2, 1)
-
-
-@pytest.mark.parametrize("content", [b"", b"\n\n"])
-def test_standard_input_without_a_header(content: bytes) -> None:
-    result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT], input=content)
-    assert result.exit_code == 2
-    assert "standard input: cannot be read as CSV" in result.stderr
-    assert "/" not in result.stderr
 
 
 # --- encodings
@@ -251,14 +120,6 @@ def test_text_in_its_encoding(tmp_path, encoding, kind, monkeypatch):
     assert release.categories == ("Élan", "Dole", "other")
     assert release.counts == (3, 3001, 0)
     assert not list(temporary.iterdir()), "no copy is left"
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
-def test_standard_input_in_its_encoding(encoding: str) -> None:
-    options = ["release", "-", *OF_ACCENTS, "--encoding", encoding]
-    result = CliRunner().invoke(app, options, input=ACCENTS.encode(encoding))
-    assert result.exit_code == 0, result.output
-    assert ob.Release.from_json(result.stdout).counts == (3, 3001, 0)
 
 
 def test_a_copy_can_be_read_by_its_owner_only(tmp_path, monkeypatch):

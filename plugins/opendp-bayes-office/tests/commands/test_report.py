@@ -1,6 +1,5 @@
 """`opendp-bayes init` and `opendp-bayes report`: from a file to a page."""
 
-import gzip
 import json
 import re
 import shlex
@@ -77,32 +76,6 @@ def test_from_init_to_a_report_the_commands_of_a_page_run_as_they_stand(
     assert "a report of 2 results" in shown
 
 
-def test_a_report_and_its_releases_are_written(place: Path) -> None:
-    assert run(*MAKE) == "votes.html: a report of 3 results. votes.json keeps the releases.\n"
-    report = Report.from_json(Path("votes.json").read_bytes())
-    vote, by_town, table = report.survey.releases
-    # Noise of scale 5e-4 at most differs from 0 with probability below e^-1999.
-    assert isinstance(vote, ob.Release)
-    assert vote.counts == (40, 20, 1), "the last are of no category"
-    assert by_town.counts == ((20, 10, 1), (20, 10, 0))
-    assert table.counts == (20, 20, 0, 10, 10, 0, 1, 0, 0)
-    assert sum(release.epsilon for release in report.survey.releases) <= 20000
-    page = Path("votes.html").read_text()
-    assert "<h1>Votes</h1>" in page
-    assert ">other<" in page
-    assert json.loads(Path("votes.json").read_text())["releases"][0] == json.loads(vote.to_json())
-    assert re.search(r"\d %", run("show", "votes.json"))
-    document = json.loads(Path("votes.json").read_text())
-    document["specification"]["percent"] = False
-    Path("numbers.json").write_text(json.dumps(document))
-    assert re.search(r"\d %", run("show", "numbers.json").replace("95 %", "")) is None
-    run("report", "votes.json", "-o", "again.html")
-    assert Path("again.html").read_text() == page
-    shown = run("show", "votes.json")
-    for heading in ("vote", "vote by town", "vote × town"):
-        assert heading in shown
-
-
 def test_the_specification_of_the_tutorial_makes_its_report(place: Path) -> None:
     """Of a survey with its columns and number of records; the answers are made up."""
     tutorial = ROOT / "docs" / "tutorial.md"
@@ -119,30 +92,6 @@ def test_the_specification_of_the_tutorial_makes_its_report(place: Path) -> None
         assert f"<h3>{heading}</h3>" in page
     releases = Report.from_json(Path("survey.json").read_bytes()).survey.releases
     assert 0.99 < sum(release.epsilon for release in releases) <= 1.0
-
-
-def test_identifiers_are_limited_and_said(place: Path) -> None:
-    limited = 'epsilon = 20000.0\nidentifier = "person"\nrows_per_identifier = 2'
-    Path("votes.toml").write_text(SPECIFICATION.replace("epsilon = 20000.0", limited))
-    run(*MAKE)
-    vote = Report.from_json(Path("votes.json").read_bytes()).survey.releases[0]
-    assert (sum(vote.counts), vote.d_in, vote.guarantee.truncated) == (31, 2, True)
-    page = Path("votes.html").read_text()
-    assert "The rows of each identifier were limited" in page
-    differ = "whole identifiers, with at most 2 records added or removed among the rows kept"
-    assert page.count(differ) >= 2, "in the promise and below a result"
-
-
-def test_a_public_size(place: Path) -> None:
-    public = SPECIFICATION.replace("epsilon = 20000.0", "epsilon = 20000.0\nsize = 62")
-    everything = 'nulls = "none"\nunknown = "other"\n'
-    for column in ("vote", "town"):
-        public = public.replace(f"[columns.{column}]\n", f"[columns.{column}]\n{everything}")
-    Path("votes.toml").write_text(public)
-    run(*MAKE)
-    vote = Report.from_json(Path("votes.json").read_bytes()).survey.releases[0]
-    assert (vote.categories, vote.counts) == (("a", "b", "none", "other"), (40, 20, 1, 1))
-    assert "The number of records, 62, is public." in Path("votes.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -307,30 +256,8 @@ def test_where_the_page_alone_cannot_be_written_its_releases_are_named(place, mo
     run("report", "votes.json", "-o", "votes.html")
 
 
-def test_a_report_of_one_result_in_utf_8_with_a_mark(place: Path) -> None:
-    one = SPECIFICATION[: SPECIFICATION.index('[[results]]\ncolumn = "vote"\nby')]
-    Path("votes.toml").write_text(one, encoding="utf-8-sig")
-    assert run(*MAKE) == "votes.html: a report of 1 result. votes.json keeps the releases.\n"
-    assert "The privacy loss is at most" in Path("votes.html").read_text()
-
-
 def test_the_schema_is_printed() -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(run("report", "--schema")))
-
-
-def test_init_writes_what_report_reads(place: Path) -> None:
-    Path("votes.toml").unlink()
-    options = ("--header", "--categories", "vote=a,b", "--epsilon", 2.0)
-    run("init", "votes.csv", *options, "-o", "votes.toml")
-    text = Path("votes.toml").read_text()
-    found = read_specification(text)
-    assert found.privacy.epsilon == 2.0
-    assert found.columns["vote"].categories == ["a", "b"]
-    assert [result.column for result in found.results] == ["vote"]
-    assert "# [columns.town]" in text
-    assert found.columns["vote"].unknown is None
-    run(*MAKE)
-    assert Report.from_json(Path("votes.json").read_bytes()).survey.releases[0].k == 3
 
 
 def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
@@ -351,64 +278,10 @@ def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
     assert "weight] has type Float64, which is not counted" in texts[0]
 
 
-@pytest.mark.parametrize(
-    ("categories", "message"),
-    [
-        ("vote", r"--categories vote: must be COLUMN=a,b,c"),
-        ("vote=", r"must be COLUMN=a,b,c"),
-        ("vote=a,,b", r"--categories vote='a,,b': .*separated by commas"),
-        ("nope=a,b", r"column 'nope' is not in the first line .*votes\.csv"),
-    ],
-)
-def test_wrong_categories_of_init(place: Path, categories: str, message: str) -> None:
-    assert re.search(message, run("init", "votes.csv", "--categories", categories, code=2))
-
-
 def test_init_refuses_a_column_that_is_listed_twice(place: Path) -> None:
     twice = ("--categories", "vote=a,b", "--categories", "vote=b")
     message = run("init", "votes.csv", *twice, code=2)
     assert "once for each column" in message
-
-
-def test_init_reads_labels_as_release_does(place: Path) -> None:
-    text = run("init", "votes.csv", "--categories", 'vote="a, or b", b', "--categories", "town=x,y")
-    columns = read_specification(text).columns
-    assert columns["vote"].categories == ["a, or b", "b"]
-    assert columns["town"].categories == ["x", "y"]
-
-
-@pytest.mark.usefixtures("_unread")
-def test_init_reads_the_header_of_standard_input() -> None:
-    options = ["init", "-", "--separator", ";", "--categories", "vote=a,b"]
-    result = CliRunner().invoke(app, options, input="vote;town\na;x\n")
-    assert result.exit_code == 0, result.output
-    found = read_specification(result.stdout)
-    assert (found.title, found.separator) == ("Report on standard input", ";")
-    assert found.columns["vote"].categories == ["a", "b"]
-
-
-@pytest.mark.parametrize("name", ["votes.csv.gz", "VOTES.CSV.GZ", "votes.2024.csv.gz"])
-def test_the_title_of_init_is_the_name_without_its_extension(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(gzip.compress(b"vote\na\n"))
-    title = name.lower().removesuffix(".csv.gz")
-    text = run("init", tmp_path / name, "--header")
-    assert text.splitlines()[0].lower() == f'title = "report on {title}"'
-
-
-def test_a_report_of_standard_input(place: Path) -> None:
-    content = Path("votes.csv").read_bytes()
-    result = CliRunner().invoke(app, ["report", "votes.toml", "-", "-o", "v.html"], input=content)
-    assert result.exit_code == 0, result.output
-    assert Report.from_json(Path("v.json").read_bytes()).survey.releases[0].counts == (40, 20, 1)
-
-
-@pytest.mark.usefixtures("_unread", "place")
-def test_a_wrong_specification_is_found_at_the_header_of_standard_input() -> None:
-    Path("votes.toml").write_text(SPECIFICATION.replace("town", "city"))
-    result = CliRunner().invoke(app, ["report", "votes.toml", "-"], input="person,vote,town\n1,a,x")
-    assert result.exit_code == 2, result.output
-    told = "column 'city' is not in the first line of standard input"
-    assert told in result.stderr
 
 
 # --- a file without a header, and text in another encoding
@@ -438,23 +311,6 @@ def test_init_writes_no_name_that_may_be_a_value(first, piped, arguments, tmp_pa
     assert not any(value in told for value in ("Jane", "1960", "HIV", "town", "é", "2,3"))
 
 
-def test_init_writes_the_columns_that_are_named(place: Path) -> None:
-    text = run("init", "votes.csv", "--column", "town", "--categories", "vote=a,b")
-    assert list(read_specification(text).columns) == ["vote"]
-    assert "# [columns.town]" in text
-    assert "columns.person" not in text
-    message = run("init", "votes.csv", "--column", "city", code=2)
-    assert "column 'city' is not in the first line of votes.csv" in message
-    assert "person" not in message
-
-
-def test_init_of_a_file_that_says_its_names_may_leave_some_out(tmp_path: Path) -> None:
-    path = tmp_path / "data.parquet"
-    pl.DataFrame({"a": [True], "b": [False]}).write_parquet(path)
-    assert list(read_specification(run("init", path)).columns) == ["a", "b"]
-    assert list(read_specification(run("init", path, "--column", "b")).columns) == ["b"]
-
-
 @pytest.mark.parametrize("command", ["release", "report"])
 def test_no_command_shows_the_first_line(place: Path, command: str) -> None:
     Path("votes.csv").write_text("Jane,HIV\nJohn,none\n")
@@ -466,24 +322,6 @@ def test_no_command_shows_the_first_line(place: Path, command: str) -> None:
     assert "is not in the first line of votes.csv" in message
     assert "Jane" not in message
     assert "HIV" not in message
-
-
-def test_a_report_of_text_in_its_encoding(place: Path) -> None:
-    text = Path("votes.csv").read_text().replace("town", "tøwn").replace("zz", "ß")
-    Path("votes.csv").write_bytes(text.encode("latin-1"))
-    Path("votes.toml").unlink()
-    options = ("--encoding", "latin1", "--header", "--categories", "vote=a,b", "--epsilon", "20000")
-    assert "is not text in utf-8. Name the encoding" in run(
-        "init", "votes.csv", *options[2:], code=2
-    )
-    run("init", "votes.csv", *options, "-o", "votes.toml")
-    assert read_specification(Path("votes.toml").read_text()).encoding == "latin1"
-    run(*MAKE)
-    assert Report.from_json(Path("votes.json").read_bytes()).survey.releases[0].counts == (
-        40,
-        20,
-        1,
-    )
 
 
 def test_where_other_records_are_counted_is_said_before_the_release(place, monkeypatch):

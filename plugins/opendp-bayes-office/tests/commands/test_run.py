@@ -1,18 +1,15 @@
 """`opendp-bayes run`: a question that travels; and `--dry-run`, which reads no record."""
 
-import itertools
 import json
 from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.surveys.survey_query import SurveyQuery
-from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.files.files import Source
-from opendp_bayes_office.report.specification_text import read_specification, tomllib
+from opendp_bayes_office.report.specification_text import tomllib
 from tests.helpers.command_line import run
 
 QUESTION = """\
@@ -54,20 +51,6 @@ def test_a_question_travels_and_its_survey_comes_back(place: Path, question: str
     assert run("show", "made.json") == shown
 
 
-def test_one_result_is_a_release(place: Path) -> None:
-    one = QUESTION[: QUESTION.rindex("[[results]]")]
-    Path("one.toml").write_text(one)
-    release = ob.Release.from_json(run("run", "one.toml", "votes.csv", "-o", "-"))
-    assert release.counts == (40, 20, 0)
-    assert release.mechanism.name == "laplace_parameters"
-
-
-def test_a_report_takes_a_question_in_json(place: Path) -> None:
-    run("report", "votes.json", "votes.csv", "-o", "page.html")
-    assert "<h1>Votes</h1>" in Path("page.html").read_text()
-    assert read_specification(Path("votes.json").read_text()) == read_specification(QUESTION)
-
-
 REFUSED = [
     ('"epsilon": 20000.0', '"epsilon": -1', r"privacy.epsilon=-1: must be a number > 0"),
     ('"epsilon": 20000.0', '"epsilon": NaN', r"votes.json: privacy.epsilon=nan: must be"),
@@ -94,56 +77,6 @@ def test_everything_that_a_specification_refuses_is_refused(place, old, new, mes
     assert not Path("made.json").exists()
 
 
-def test_a_file_that_is_no_question_is_called_what_it_is(place: Path) -> None:
-    run("run", "votes.json", "votes.csv", "-o", "made.json")
-    for command in ("run", "report"):
-        message = run(command, "votes.csv", "votes.json", code=2)
-        assert "votes.csv: is a file with data" in message
-        message = run(command, "made.json", "votes.csv", code=2)
-        assert "made.json: format='opendp-bayes survey': holds results" in message
-    text = QUESTION.replace("20000.0", '1\nidentifier = "who"\nrows_per_identifier = 1')
-    Path("who.toml").write_text(text)
-    message = run("run", "who.toml", "votes.csv", code=2)
-    assert "column 'who' is not in" in message
-    Path("empty.csv").write_text("")
-    message = run("run", "votes.json", "empty.csv", code=2)
-    assert "empty.csv: cannot be read as CSV" in message
-    message = run("run", "votes.json", "votes.csv", "-o", ".", code=2)
-    assert "--output .: exists already" in message
-    message = run("run", "votes.json", "votes.csv", "-o", "no/made.json", code=2)
-    assert "--output no/made.json: cannot be written (No such file or directory)" in message
-
-
-def test_options_that_do_not_fit_are_refused(place: Path) -> None:
-    assert "DATA: is missing" in run("run", "votes.json", code=2)
-    released = ["release", "votes.csv", "--column", "vote", "--categories", "a,b", "--epsilon", 1]
-    for command, option in itertools.product((["run", "votes.json"], released), ("-", "made.json")):
-        shown = run(*command, "--dry-run", "-o", option, code=2)
-        assert "--dry-run: releases nothing that --output could hold; leave it out." in shown
-    sized = QUESTION.replace("epsilon = 20000.0", "epsilon = 1.0\nsize = 60\nguess_size = 9")
-    sized = sized.replace("[columns.vote]", "[columns.vote]\nnulls = 'a'\nunknown = 'a'")
-    Path("sized.toml").write_text(sized)
-    message = run("run", "sized.toml", "--dry-run", code=2)
-    assert "guess_size=9: the number of records, 60, is public" in message
-    sized = sized.replace("guess_size = 9\n", "")
-    assert "pooled: needs noise on" in _with_mechanism(sized)
-
-
-def _with_mechanism(text: str) -> str:
-    """What is said where groups are to be pooled whose draws are no noise on counts."""
-    one = text[: text.index("[[results]]")] + "[[results]]\ncolumn = 'vote'\nby = 'town'\n"
-    Path("sized.toml").write_text(f"{one}mechanism = 'permute_and_flip'\n\npooled = true\n")
-    return run("run", "sized.toml", "--dry-run", code=2)
-
-
-def test_pooled_groups_are_as_many_as_others(place):
-    """What obeys the bound on a query meets no other."""
-    towns = json.dumps([str(number) for number in range(1334)])
-    text = QUESTION.replace('["x", "y"]', towns).replace("share = 3", "pooled = true")
-    Path("many.toml").write_text(text)
-    run("run", "many.toml", "--dry-run")
-
-
 @pytest.mark.parametrize("data", [[], ["votes.csv"]])
 @pytest.mark.parametrize("command", ["run", "report"])
 def test_a_dry_run_reads_no_record(place, command, data, monkeypatch):
@@ -164,21 +97,6 @@ def test_a_dry_run_reads_no_record(place, command, data, monkeypatch):
     assert "guess_size = 1000." in unknown
 
 
-def test_the_widths_are_those_of_releases(place: Path) -> None:
-    """The mean of 12 widths within 15 %; without the noise they would be 40 % less."""
-    frame = pl.DataFrame({"vote": ["a", "b", "c"] * 100})
-    frame.write_parquet("even.parquet")
-    text = QUESTION[: QUESTION.rindex("[[results]]")].replace("20000.0", "0.2\nguess_size = 300")
-    Path("even.toml").write_text(text)
-    row = next(of for of in run("run", "even.toml", "--dry-run").splitlines() if "Laplace" in of)
-    found = []
-    for _ in range(4):
-        made = ob.Release.from_json(run("run", "even.toml", "even.parquet", "-o", "-"))
-        interval = made.posterior.interval(0.95)
-        found.extend((interval.upper - interval.lower).tolist())
-    assert float(row.split()[-1]) == pytest.approx(sum(found) / len(found), rel=0.15)
-
-
 def test_a_column_whose_type_lists_its_categories_needs_the_file(place: Path) -> None:
     frame = pl.DataFrame({"vote": ["a", "b"]}, schema={"vote": pl.Enum(["a", "b"])})
     frame.write_parquet("typed.parquet")
@@ -186,71 +104,3 @@ def test_a_column_whose_type_lists_its_categories_needs_the_file(place: Path) ->
     message = run("run", "typed.toml", "--dry-run", code=2)
     assert "typed.toml: columns.vote: has the" in message
     assert "ε = 1, for one record" in run("run", "typed.toml", "typed.parquet", "--dry-run")
-
-
-def test_with_rho_and_delta_both_are_shown(place: Path) -> None:
-    Path("votes.toml").write_text(QUESTION.replace("epsilon = 20000.0", "rho = 0.5\ndelta = 1e-6"))
-    shown = run("run", "votes.toml", "--dry-run")
-    assert "All results together: ρ = 0.5, δ = 1e-06, for one record." in shown
-
-
-def test_a_ledger_is_asked_first(place: Path) -> None:
-    run("ledger", "book", "--epsilon", 1)
-    message = run("run", "votes.json", "--dry-run", "--ledger", "book", code=2)
-    assert "would exceed what the ledger has left" in message
-    run("ledger", "book", "--epsilon", 30000)
-    run("run", "votes.json", "votes.csv", "--ledger", "book")
-    assert "ε = 10000 is left" in run("ledger", "book")
-
-
-def test_what_init_writes_runs_as_it_is(place: Path) -> None:
-    """Of a file whose first line names its columns, and of one whose types have categories."""
-    frame = pl.DataFrame(
-        {"vote": ["a", None, "b"], "member": [True, None, False], "age": [1, 2, None]},
-        schema={"vote": pl.Enum(["a", "b"]), "member": pl.Boolean, "age": pl.UInt8},
-    )
-    frame.write_parquet("typed.parquet")
-    for data, *more in (
-        ("votes.csv", "--categories", "vote=a,b"),
-        ("votes.csv", "--header", "--categories", "vote=a,b", "--categories", "town=x,y"),
-        ("typed.parquet",),
-        ("typed.parquet", "--categories", "age=1,2"),
-    ):
-        for command in (["report", "-o", "made.html"], ["run", "-o", "-"]):
-            run("init", data, *more, "-o", "asked.toml")
-            run(*command, "asked.toml", data)
-            for path in (*place.glob("asked*"), *place.glob("made*")):
-                path.unlink()
-
-
-def test_init_says_what_is_missing_before_a_specification_can_run(place: Path) -> None:
-    made = CliRunner().invoke(app, ["init", "votes.csv", "--header"])
-    assert made.exit_code == 0
-    assert "--categories COLUMN=a,b,c" in made.stderr
-    Path("empty.toml").write_text(made.stdout)
-    message = run("report", "empty.toml", "votes.csv", code=2)
-    assert "results: is missing; add it." in message
-
-
-@pytest.mark.parametrize("unknown", ["other", "DROP"])
-def test_categories_that_almost_no_record_has_are_told(tmp_path: Path, unknown: str) -> None:
-    """Before, that nobody can see it; afterwards, from what was released, that it was so."""
-    data, question = tmp_path / "v.csv", tmp_path / "q.toml"
-    data.write_text("vote\n" + "Yes\n" * 300)
-    listed = ["init", data, "--categories", "vote=yes,no", "--epsilon", 30, "-o", question]
-    before = CliRunner().invoke(app, list(map(str, listed))).output
-    policy = f'[columns.vote]\nunknown = "{unknown}"'
-    question.write_text(question.read_text().replace("[columns.vote]", policy))
-    dry = " ".join(run("run", question, data, "--dry-run").split())
-    for said in (before, dry):
-        assert "No record was read" in said
-    page = tmp_path / "page.html"
-    told = CliRunner().invoke(app, ["report", str(question), str(data), "-o", str(page)]).output
-    shown = " ".join(run("run", question, data).split())
-    expected = (
-        "records of vote are none of yes, no: check the spelling"
-        if unknown == "other"
-        else "may be noise alone: if you expect more records, check the spelling"
-    )
-    for said in (" ".join(told.split()), shown, " ".join(page.read_text().split())):
-        assert expected in said

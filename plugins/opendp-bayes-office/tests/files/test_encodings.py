@@ -1,35 +1,14 @@
 """Names of encodings, the separators that go with them, and the page that says what was tried."""
 
-import re
 from encodings.aliases import aliases
 
 import pytest
 
 from opendp_bayes_office.files.encodings import HIDDEN, as_encoding, as_separator
-from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.byte_sequences import PAGE, SLOW, hexadecimal, row, rows, single, tried
 
 TEXT = PAGE.read_text(encoding="utf-8")
 ROWS, SINGLE = rows(TEXT), single(TEXT)
-
-
-@pytest.mark.parametrize("encoding", HIDDEN)
-def test_every_name_of_an_encoding_is_the_one_of_the_list(encoding: str) -> None:
-    assert as_encoding(encoding) == encoding
-    written = (encoding.upper(), encoding.replace("-", "_"), encoding.replace("-", " "))
-    assert {as_encoding(name) for name in written} == {encoding}
-
-
-@pytest.mark.parametrize(
-    ("name", "encoding"),
-    [
-        *(("UTF8", "utf-8"), ("utf-8-sig", "utf-8"), ("ISO-8859-1", "latin-1"), ("L1", "latin-1")),
-        *(("windows-1252", "cp1252"), ("UTF-16LE", "utf-16-le"), ("Shift_JIS", "shift-jis")),
-        *(("sjis", "shift-jis"), ("ansi_x3.4-1968", "ascii")),
-    ],
-)
-def test_names_that_are_used(name: str, encoding: str) -> None:
-    assert as_encoding(name) == encoding
 
 
 def test_python_reads_by_the_names_of_the_list_what_its_own_names_are() -> None:
@@ -42,16 +21,6 @@ def test_python_reads_by_the_names_of_the_list_what_its_own_names_are() -> None:
         except (LookupError, ValueError):  # one of them has a capital letter, and is not found
             continue
         assert letters.decode(name, "replace") == letters.decode(encoding, "replace")
-
-
-@pytest.mark.parametrize(
-    "name", ["", "morse", "rot13", "utf-7", "latin-1-sig", "mbcs", "locale", "os.path", "x" * 5000]
-)
-def test_other_names_are_refused_with_the_list(name: str) -> None:
-    with pytest.raises(ValueError, match="not an encoding that is") as error:
-        as_encoding(name)
-    assert f": {', '.join(HIDDEN)}. Save the file in UTF-8." in str(error.value)
-    assert len(str(error.value)) < 1500
 
 
 @pytest.mark.parametrize("encoding", HIDDEN)
@@ -70,31 +39,6 @@ def test_separators_that_an_encoding_may_hide_are_refused(encoding: str) -> None
 def test_a_separator_is_one_character(given: str) -> None:
     with pytest.raises(ValueError, match=r"one ASCII character .*no quote"):
         as_separator(given, "utf-8")
-
-
-SPECIFICATION = """\
-title = "Votes"
-[privacy]
-epsilon = 1.0
-[columns.vote]
-categories = ["a", "b"]
-[[results]]
-column = "vote"
-"""
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ('encoding = "hz"', r"encoding='hz': is not an encoding"),
-        ('separator = ";;"', r"separator=';;': must be one"),
-        ('separator = ""', r"separator='': must be one"),
-        ('encoding = "sjis"\nseparator = "|"', r"separator='|': may be part"),
-    ],
-)
-def test_a_specification_is_refused_before_there_are_data(fields: str, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        read_specification(f"{fields}\n{SPECIFICATION}")
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-import opendp_bayes as ob
 from opendp_bayes.results.sheets import little_said
 from opendp_bayes_office.report import language
 from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.language import Language, Tag, language_of
 from opendp_bayes_office.report.page import rendered
 from opendp_bayes_office.report.report_document import Report
-from tests.helpers.contexts import checked_context
-from tests.helpers.pages_of_reports import Page, made, of_election, of_marriages
+from tests.helpers.pages_of_reports import made, of_election, of_marriages
 from tests.helpers.sources import ROOT
 
 OTHERS = [name for name in get_args(Tag) if name != "en"]
@@ -115,29 +113,6 @@ def test_where_noise_hides_almost_everything_is_said_in_every_language(name, lit
     assert ("1" in str(translated) and "3" in str(translated)) == (len(little) > 1)
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_numbers_have_the_decimal_mark_and_what_stays_english_says_so(name, reports):
-    english, other = (Page(rendered(reports[0], one)) for one in ("en", name))
-    shares = [row[-3] for table in english.tables[:3] for row in table[1:]]
-    translated = [row[-3] for table in other.tables[:3] for row in table[1:]]
-    assert translated == [share.replace(".", ",") for share in shares]
-    assert other.tables[0][1][0] == "Clinton"
-    assert other.document == english.document
-    for report in reports:
-        page = rendered(report, name)
-        body = page[page.index("<main>") : page.index("<script")]
-        assert "data sets that differ" not in body
-        assert re.findall(r'<p class="faint" lang="en">(.*?)</p>', body) == []
-
-
-def test_the_language_of_the_specification_holds_unless_another_is_named(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"age": ["young", "old"] * 50, "town": ["a", "b"] * 50})
-    asked = 'language = "fr"\n' + ORDERED.replace('mechanism = "gaussian_parameters"\n', "")
-    report = made(asked, frame, tmp_path)
-    assert '<html lang="fr">' in rendered(report)
-    assert '<html lang="de">' in rendered(report, "de")
-
-
 def test_texts_of_others_are_no_markup_in_any_language() -> None:
     say = Language(sentences={"In %(column)s.": "<b>%(column)s</b>"})
     assert say("In %(column)s.", column="<i>") == "<b>&lt;i&gt;</b>"
@@ -202,17 +177,6 @@ def test_notes_on_labels_that_match_nothing_are_translated(name: str, note: str)
     assert not re.search("check|records|none|town and age are", translation)
     for part in re.findall("Yes, <no>|vote|town and age|town|A |95|3,", note):
         assert part in translation
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_the_page_of_a_release_alone_is_in_the_language_too(name: str) -> None:
-    query = checked_context(pl.DataFrame({"vote": ["yes"] * 1000}), loss={"epsilon": 4.0}).query()
-    labels = {"categories": ["Yes", "<no>"], "nulls": ob.DROP, "unknown": "other"}
-    release = ob.posterior(query, "vote", **labels).release()
-    page = rendered(Report.read(release.to_json(), "t"), name)
-    assert "Yes, &lt;no&gt;" in page
-    assert LOOK not in page
-    assert f"<bdi>{language_of(name)('other')}</bdi>" in page
 
 
 @pytest.mark.parametrize("name", OTHERS)
