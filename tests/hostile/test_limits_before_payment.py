@@ -29,6 +29,7 @@ DRAWN = """
 convolution/dense_tables:Convolved._weighted
 convolution/number_of_records:_highest
 convolution/numbers_and_tilts:numbers_of
+convolution/sums:Sums.beside
 convolution/numbers_and_tilts:_in_parts
 engines:TwoCategories.together
 levels/tree_counts:TreeCounts._set

@@ -9,7 +9,7 @@ from scipy import stats
 from opendp_bayes.inference.convolution import numbers_and_tilts, sums
 from opendp_bayes.inference.convolution.number_of_records import private, public
 from opendp_bayes.inference.convolution.numbers_and_tilts import numbers_of
-from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from tests.helpers.envelope import posterior, random_setting
 from tests.helpers.given_noise import categories_of, given_noise
 
@@ -84,6 +84,20 @@ def test_too_many_parts_are_refused(drawn, monkeypatch):
     monkeypatch.setattr(numbers_and_tilts, "_MOST", 4)
     with pytest.raises(ValueError, match=r"too large for .*private .*narrower"):
         given_noise(drawn, [1e5] * len(drawn), DiscreteLaplace(1e6))
+
+
+def test_lattices_of_more_bytes_than_a_query_may_take_are_refused(monkeypatch):
+    found = given_noise((10, 400, -30), [1.0, 5.0, 2.0], DiscreteLaplace(20.0))
+    monkeypatch.setattr(sums, "MOST_BYTES", 10_000)
+    with pytest.raises(ValueError, match=r"concentration, 8, .*private number"):
+        _ = found.probabilities
+
+
+def test_means_of_probabilities_that_do_not_add_up_to_one_are_said():
+    """Only the tail of the noise is seen, so that the number of records is not known at all."""
+    found = given_noise((-3_529_224, -1_090_643), [0.3, 0.3], FlooredLaplace(1e6))
+    with pytest.warns(UserWarning, match=r"less exact .* differ by a share of 0.016"):
+        assert found.probabilities.mean().sum() == pytest.approx(0.987, abs=2e-3)
 
 
 @pytest.mark.parametrize("size", [3060, 2500])

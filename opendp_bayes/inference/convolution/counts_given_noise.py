@@ -19,7 +19,7 @@ from scipy import special
 from opendp_bayes.inference.convolution.draws_given_sum import DrawsGivenSum
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
 from opendp_bayes.inference.convolution.numbers_and_tilts import Numbers, numbers_of
-from opendp_bayes.inference.convolution.sums import Lattices, Sums
+from opendp_bayes.inference.convolution.sums import Sums
 from opendp_bayes.inference.convolution.tilted_counts import Moments, NoisedCategories
 from opendp_bayes.inference.engines import ByLaws, Groups
 from opendp_bayes.inference.laws.beta_mixture import NEGLIGIBLE, BetaMixtures, varied
@@ -155,16 +155,14 @@ class CountsGivenNoise(ByLaws):
             def beside(row: Integers, x: Floats) -> Floats:
                 return alone(other[row], np.maximum(size - x, 0.0)) * (x <= size)
 
-            parts: Density = beside
             kinks += [size - kink[other] for kink in kinks]
         else:
-            beside, parts = (
-                partial(_read, laws, times.size) for laws in self._sums.beside(*counts.ends)
-            )
+            beside = partial(self._sums.beside(*counts.ends).of_all, times.size)
         start = self._start(moments.mean, moments.variance, kinks, *counts.ends)
         alpha = self.prior[self._first]
         others = all_but_one(self.prior)[self._first]
-        laws = self._laws((alone, along, beside, parts), start, alpha, others)
+        sides = alone, along, beside, self._sums.beside_of_parts
+        laws = self._laws(sides, start, alpha, others)
         self._check_means(laws[0])
         return laws
 
@@ -230,27 +228,29 @@ class CountsGivenNoise(ByLaws):
         self.log_evidence = self._numbers.log_norm + float(np.median(log_totals))
         self._check_agree(log_totals)
         law = CountLaws.of_masses(cells, log_masses)
-        bins = binned(law, alpha, others, self._numbers.mean, start[1])
-        which, masses, counts = bins
+        which, masses, counts = binned(law, alpha, others, self._numbers.mean, start[1])
+        is_public = self._numbers.sizes.size == 1
+        of_parts = np.ones((1, 1, which.size)) if is_public else parts(which, counts)
         number = which.size * self._numbers.centres.size // _BLOCK + 1
         mixtures = []
         for rows in np.array_split(np.arange(alpha.size), min(number, alpha.size)):
             inside = np.isin(which, rows)
-            pairs = self._pairs(along, parts, which[inside], masses[inside], counts[inside])
+            some = which[inside], masses[inside], counts[inside]
+            pairs = self._pairs(along, of_parts[..., inside], *some)
             row, mass, x, left, spread = pairs
             a, b = varied(alpha[row] + x, others[row] + left, spread)
             mixtures.append(grouped(a, b, mass, x, left, row - rows[0]))
         return law, BetaMixtures.joined(mixtures)
 
     def _pairs(
-        self, along: Density, parts: Density, row: Integers, mass: Floats, x: Floats
+        self, along: Density, beside: Floats, row: Integers, mass: Floats, x: Floats
     ) -> list[Any]:
         """Pairs of a count that stands for others and a part of the numbers of records: the row,
         the probability, the count, and the mean and variance of what is left to all others.
         """
         numbers, off, spread = self._numbers, 0.0, np.zeros((1, x.size))
-        if numbers.sizes.size > 1:
-            whole, *moments = parts(row, x)
+        whole, *moments = beside
+        if moments:
             logs = log_or_nothing(np.maximum(whole, 0.0)) + along(row, x)[numbers.tilt]
             mass = mass * special.softmax(logs, axis=0)
             whole, reach = np.maximum(whole, 1e-300), float(np.ptp(numbers.sizes))
@@ -264,22 +264,20 @@ class CountsGivenNoise(ByLaws):
     def probabilities(self) -> BetaMixtures:
         """The marginals of the probabilities of all categories."""
         mixtures, index = self._single[1].chosen(self._leaf), np.arange(self._leaf.size)
-        if self._total.is_point:
-            return mixtures
         # Parts of the numbers are rough beside few records that are in other categories.
         records_left = (1 - mixtures.mean()) * (self._numbers.mean + self.prior.sum())
-        large = np.flatnonzero(
-            (mixtures.mean() > _LARGE) & (self.records.std() > _ROUGH * records_left)
-        )
-        if not large.size:
-            return mixtures
-        if index.size == 2:
-            rest_laws = mixtures.chosen(1 - large)
-        else:
-            groups = [np.delete(index, category).tolist() for category in large.tolist()]
-            rest_laws = BetaMixtures.joined([mixture for _, mixture in self.together(groups)])
-        index[large] = index.size + np.arange(large.size)
-        return BetaMixtures.joined([mixtures, rest_laws.mirrored]).chosen(index)
+        is_rough = self.records.std() > _ROUGH * records_left
+        large = np.flatnonzero((mixtures.mean() > _LARGE) & is_rough)
+        if large.size:
+            if index.size == 2:
+                rest_laws = mixtures.chosen(1 - large)
+            else:
+                groups = [np.delete(index, category).tolist() for category in large.tolist()]
+                rest_laws = BetaMixtures.joined([mixture for _, mixture in self.together(groups)])
+            index[large] = index.size + np.arange(large.size)
+            mixtures = BetaMixtures.joined([mixtures, rest_laws.mirrored]).chosen(index)
+        self._warn_above(abs(float(mixtures.mean().sum()) - 1) / float(mixtures.std().sum()))
+        return mixtures
 
     @cached_property
     def counts(self) -> CountLaws:
@@ -290,7 +288,7 @@ class CountsGivenNoise(ByLaws):
     def _masses_of_numbers(self) -> Floats:
         """The weights of the numbers of records."""
         numbers, row = self._numbers, np.zeros(1, dtype=np.int64)
-        density = np.maximum(_read(self._sums.laws(), 1, row, numbers.sizes), 0.0)
+        density = np.maximum(self._sums.laws().of_all(1, row, numbers.sizes), 0.0)
         return np.asarray((numbers.masses * density[numbers.tilt]).sum(axis=0))
 
     @cached_property
@@ -317,8 +315,8 @@ class CountsGivenNoise(ByLaws):
         )
         low, high = (np.array([end @ part for part in parts]) for end in self._numbers.counts.ends)
         together = np.stack(parts, axis=1)
-        lattices = self._sums.laws(together), *self._sums.beside(low, high, together)
-        law, beside, parts_beside = (partial(_read, laws, rows) for laws in lattices)
+        lattices = self._sums.laws(together), self._sums.beside(low, high, together)
+        law, beside = (partial(laws.of_all, rows) for laws in lattices)
         along = partial(_along, moments, moments.anchor @ together, moments.log_norm @ together)
         start = self._start(mean, variance, [], low, high)
         alpha = np.array([self.prior[list(group)].sum() for group in groups])
@@ -327,7 +325,7 @@ class CountsGivenNoise(ByLaws):
         def alone(row: Integers, x: Floats) -> Floats:
             return np.maximum(law(row, x), 0.0)
 
-        sides = alone, along, beside, parts_beside
+        sides = alone, along, beside, partial(self._sums.beside_of_parts, sums=together)
         laws, mixtures = self._laws(sides, start, alpha, others)
         return [(laws.chosen(np.array([i])), mixtures[i]) for i in range(rows)]
 
@@ -348,11 +346,11 @@ class CountsGivenNoise(ByLaws):
         numbers, part = self._numbers, self._times_in(inside.tolist())
         moments, tilts = numbers.moments, numbers.moments.tilts
         low, high = (float(end @ part) for end in numbers.counts.ends)
-        beside, _ = self._sums.beside(np.array([low]), np.array([high]), part[:, None])
+        beside = self._sums.beside(np.array([low]), np.array([high]), part[:, None])
         weights = -moments.log_norm @ part - tilts * float(moments.anchor @ part)
         sizes = np.unique(np.floor(np.linspace(low, high, _TABLE)))
         row = np.zeros(1, dtype=np.int64)
-        log_beside = log_or_nothing(np.maximum(_read(beside, 1, row, sizes), 0.0))
+        log_beside = log_or_nothing(np.maximum(beside.of_all(1, row, sizes), 0.0))
         logs = np.logaddexp.reduce(log_beside + weights[:, None] + tilts[:, None] * sizes, axis=0)
         seen = np.flatnonzero(logs > NOTHING / 2)
         possible = slice(int(seen[0]), int(seen[-1]) + 1)
@@ -401,14 +399,6 @@ class CountsGivenNoise(ByLaws):
                 "the posterior given noise on the counts may be less exact than the 1e-2 that is"
                 f" stated: sums that should agree differ by a share of {off:.2g}."
             )
-
-
-def _read(laws: Lattices, rows: int, row: Integers, counts: Floats) -> Floats:
-    """Values of lattices at rows and counts, shape `(m,)`; they have so many rows for every tilt,
-    or part of the numbers of records. Shape `(..., tilts, m)`.
-    """
-    rows_of_tilts = rows * np.arange(laws.origin.size // rows)[:, None] + row
-    return laws.read(*np.broadcast_arrays(rows_of_tilts, counts))
 
 
 def _blocks(*columns: Any, pairs: int) -> Any:

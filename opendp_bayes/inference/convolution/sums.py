@@ -15,8 +15,9 @@ from scipy import fft, sparse
 
 from opendp_bayes.inference.convolution.numbers_and_tilts import Numbers
 from opendp_bayes.inference.laws.count_cells import Cells
+from opendp_bayes.inference.likelihood.drawn_counts import too_uncertain
 from opendp_bayes.mathematics.all_but_one import all_but_one, products_of_others
-from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.validation import MOST_BYTES, Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,13 @@ class Lattices:
         # Where points are far apart, a law between them reaches below 0, which no sum is.
         inside = (sums >= 0) & (position >= 0) & (position <= self.points - 1)
         return np.where(inside, values, 0.0)
+
+    def of_all(self, rows: int, row: Integers, sums: Floats) -> Floats:
+        """The values at sums, shape `(m,)`, of one of so many `rows` for each tilt, or part of the
+        numbers of records; shape `(..., tilts, m)`.
+        """
+        rows_of_tilts = rows * np.arange(self.origin.size // rows)[:, None] + row
+        return self.read(*np.broadcast_arrays(rows_of_tilts, sums))
 
 
 def _stencil(position: Floats, points: int) -> tuple[Integers, list[Floats]]:
@@ -128,16 +136,32 @@ class Sums:
         self._numbers, self._times = numbers, times
         self._laws_by_range: dict[tuple[int, int, int], _OfOneStep] = {}
 
-    def beside(
-        self, low: Floats, high: Floats, sums: Integers | None = None
-    ) -> tuple[Lattices, Lattices]:
+    def beside(self, low: Floats, high: Floats, sums: Integers | None = None) -> Lattices:
         """The weights of what completes sums between ends to numbers of records, on lattices of the
-        sums, a row for each tilt and each sum; and a row for each part of the numbers and each sum,
-        with their first two moments about its centre besides.
+        sums, a row for each tilt and each sum.
         """
-        lattices = [laws.beside(low, high, sums) for laws in self._by_step(sums)]
-        whole, parts = zip(*lattices, strict=True)
-        return Lattices.joined(whole), Lattices.joined(parts)
+        lattices, left = [], MOST_BYTES
+        for laws in self._by_step(sums):
+            for of_tilts in laws.beside(low, high, sums):
+                if (left := left - of_tilts.masses.nbytes) < 0:
+                    raise too_uncertain(float(self._numbers.counts.categories.prior @ self._times))
+                lattices.append(of_tilts)
+        return Lattices.joined(lattices)
+
+    def beside_of_parts(self, row: Integers, x: Floats, sums: Integers | None = None) -> Floats:
+        """The weights of what completes the sum of a row to the numbers of each part, at values
+        `x` of it, and their first two moments about the centre of the part; shape `(3, parts, m)`.
+        """
+        rows = self._times.size if sums is None else sums.shape[1]
+        low, high = np.full(rows, np.inf), np.full(rows, -np.inf)
+        np.minimum.at(low, row, x)
+        np.maximum.at(high, row, x)
+        values = [
+            lattices.of_all(rows, row, x)
+            for laws in self._by_step(sums)
+            for lattices in laws.beside_of_parts(low, high, sums)
+        ]
+        return np.concatenate(values, axis=1)
 
     def laws(self, sums: Integers | None = None) -> Lattices:
         """The probabilities of the sums, or of that of all; a row for each tilt and each sum."""
@@ -220,28 +244,49 @@ class _OfOneStep:
             yield slice(start, min(start + number, tilts))
 
     @cached_property
-    def _spectra(self) -> tuple[int, Any]:
-        """The begin of the lattice of numbers of records, and transforms of their masses, times
-        powers of their distance from the centre of the part, shape `(powers, parts, waves)`.
+    def _numbers_of_records(self) -> tuple[int, sparse.csr_array]:
+        """The begin of the lattice of numbers of records, and the matrix that hands their masses to
+        the points of a transform, shape `(length, numbers)`.
         """
-        numbers, step = self.numbers, self.step
-        origin = (int(numbers.sizes[0]) // step - 1) * step
-        points = int(numbers.sizes[-1] - origin) // step + _END
-        position = (numbers.sizes - origin) / step
-        matrix = spreading(np.zeros(position.size, dtype=np.int64), position, 1, points)
-        off = numbers.sizes - numbers.centres[:, None]
-        powers = range(3 if numbers.sizes.size > 1 else 1)
-        laws = np.stack([(matrix @ (numbers.masses * off**power).T).T for power in powers])
-        turns = -(-points // self._length)
-        laws = np.pad(laws, ((0, 0), (0, 0), (0, turns * self._length - points)))
-        laws = laws.reshape(*laws.shape[:2], turns, self._length).sum(axis=2)
-        return origin, fft.rfft(laws, self._length) / step
+        sizes, step = self.numbers.sizes, self.step
+        origin = (int(sizes[0]) // step - 1) * step
+        points = int(sizes[-1] - origin) // step + _END
+        row = np.zeros(sizes.size, dtype=np.int64)
+        matrix = spreading(row, (sizes - origin) / step, 1, points).tocoo()
+        places = matrix.row % self._length, matrix.col
+        return origin, sparse.csr_array((matrix.data, places), shape=(self._length, sizes.size))
 
-    def beside(self, low: Floats, high: Floats, sums: Integers | None) -> tuple[Lattices, Lattices]:
-        moments, (begin, spectra) = self.numbers.moments, self._spectra
+    def _spectra(self, parts: slice, powers: int) -> Any:
+        """Transforms of the masses of the numbers of records in some parts, times so many powers of
+        their distance from the centre of the part, shape `(powers, parts, waves)`.
+        """
+        numbers, matrix = self.numbers, self._numbers_of_records[1]
+        off = numbers.sizes - numbers.centres[parts, None]
+        laws = [(matrix @ (numbers.masses[parts] * off**power).T).T for power in range(powers)]
+        return fft.rfft(np.ascontiguousarray(laws), self._length) / self.step
+
+    def beside(self, low: Floats, high: Floats, sums: Integers | None) -> Iterator[Lattices]:
+        for products, (begin, *window), parts, tilt in self._beside(low, high, sums):
+            first = np.flatnonzero(np.diff(tilt, prepend=-1))
+            spectra = np.add.reduceat(self._spectra(parts, 1)[0], first)
+            yield self._lattices(begin, self._read(products * spectra[:, None], *window))
+
+    def beside_of_parts(
+        self, low: Floats, high: Floats, sums: Integers | None
+    ) -> Iterator[Lattices]:
+        for products, window, parts, tilt in self._beside(low, high, sums):
+            begin, *places = (array[tilt] for array in window)
+            spectra, products = self._spectra(parts, 3), products[tilt]
+            laws = [self._read(products * spectrum[:, None], *places) for spectrum in spectra]
+            yield self._lattices(begin, np.stack(laws))
+
+    def _beside(self, low: Floats, high: Floats, sums: Integers | None) -> Iterator[Any]:
+        """Yield, for some tilts at a time, transforms of what is beside the sums, shape `(tilts,
+        sums, waves)`, their windows, the parts of these tilts, and the tilt of each.
+        """
+        moments, begin = self.numbers.moments, self._numbers_of_records[0]
         origin = begin - _of_others(self._origin, self.times, sums)
         mean = _of_others(moments.mean, self.times, sums)
-        whole, parts = [], []
         for some in self._blocks():
             waves = self._waves(some)
             others = (
@@ -249,22 +294,11 @@ class _OfOneStep:
                 if sums is None
                 else _sums(waves, self.times[:, None] - sums)
             )
-            products = np.conj(np.swapaxes(others, 0, 1))
-            here = slice(*np.searchsorted(self.numbers.tilt, [some.start, some.stop]).tolist())
-            tilt = self.numbers.tilt[here] - some.start
-            first = np.flatnonzero(np.diff(tilt, prepend=-1))
+            parts = slice(*np.searchsorted(self.numbers.tilt, [some.start, some.stop]).tolist())
             middle = self.numbers.middles[some, None] - mean[some]
             window = self._window(origin, middle, *np.broadcast_arrays(low, high, middle)[:2])
-            begins, position, unknown = (array[tilt] for array in window)
-            laws = np.stack(
-                [
-                    self._read(products[tilt] * spectrum[here, None], position, unknown)
-                    for spectrum in spectra
-                ]
-            )
-            parts.append(self._lattices(begins, laws))
-            whole.append(self._lattices(window[0], np.add.reduceat(laws[0], first)))
-        return Lattices.joined(whole), Lattices.joined(parts)
+            tilt = self.numbers.tilt[parts] - some.start
+            yield np.conj(np.swapaxes(others, 0, 1)), window, parts, tilt
 
     def laws(self, sums: Integers | None) -> Lattices:
         moments, lattices = self.numbers.moments, []

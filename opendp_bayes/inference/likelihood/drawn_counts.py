@@ -89,8 +89,9 @@ NARROW_NOISE, SMALLEST_UNDER_NOISE = 10.0, 0.3
 MOST_RECORDS = 10**9
 #: The largest scale of the noise on a count, in records.
 LARGEST_SCALE = 1e6
-#: They are fewer if the concentration is at most this, or the deviation of the number.
-MOST_CONCENTRATED = 1e5
+#: Under a private number, the largest concentration of a prior, where the noise of all counts
+#: together is of a larger scale than this.
+MOST_CONCENTRATED, MOST_UNCERTAIN = 3e3, 1e4
 #: Noise is taken to be possible if its probability is at least `exp(-_IMPOSSIBLE)` of that of 0.
 _IMPOSSIBLE = 700.0
 _REMAINS = "the plug_in of a release takes its counts as they are"
@@ -195,7 +196,7 @@ def check_concentration(concentration: float, scale: float, k: int) -> None:
     """Raise `ValueError` where a private number of records may have too many parts, whatever was
     drawn: without a prior of its own, with noise of some scale on k counts.
     """
-    if min(concentration, scale * math.sqrt(k)) > MOST_CONCENTRATED:
+    if concentration > MOST_CONCENTRATED and scale * math.sqrt(k) > MOST_UNCERTAIN:
         raise too_uncertain(concentration)
 
 
@@ -204,6 +205,6 @@ def too_uncertain(concentration: float) -> ValueError:
     return ValueError(
         f"prior: its concentration, {concentration:g}, is too large for this uncertain a private"
         f" number of records. Up to {MOST_CONCENTRATED:g}, or where the scale of the noise times"
-        f" sqrt(categories) is at most {MOST_CONCENTRATED:g}, there is a posterior; give a smaller"
+        f" sqrt(categories) is at most {MOST_UNCERTAIN:g}, there is a posterior; give a smaller"
         " prior or a narrower records_prior."
     )
