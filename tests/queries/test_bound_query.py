@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
@@ -11,11 +10,9 @@ from opendp.context import Query
 import opendp_bayes as ob
 from opendp_bayes.extend.framework import ColumnKind, Question, counting, counting_values
 from opendp_bayes.queries.bound_query import ask
-from opendp_bayes.queries.cells_of import cells_of
 from opendp_bayes.queries.question import Countable, Variable
 from opendp_bayes.trusted.queryable_proxy import submitted
 from tests.helpers.contexts import plain_context
-from tests.helpers.kinds import kinds_in
 
 VOTES = ["yes", "no", "yes", None, "other", "yes"]
 REGIONS = ["n", "s", "n", "n", "s", "x"]
@@ -113,18 +110,3 @@ def test_several_questions_are_one_composition(measure):
     assert spent == [part.map(context.d_in) for part in parts]
     assert restated[1].prior == (2.0, 2.0, 2.0)
     assert len(context.current_privacy_loss()) == 1
-
-
-def test_cells_add_up_rows_of_the_same_combination():
-    vote = Variable("vote", ["yes", "no"], "none", "none")
-    question = Question((vote,), groups=(Variable("region", ["n"], "-"),))
-    schema = dict.fromkeys(["region", "vote"], pl.String)
-    cells = cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None)
-    groups = pl.DataFrame(
-        {
-            "a": ["n", "n", None, "x", "n"],
-            "b": ["yes", "yes", "?", "no", None],
-            "number": np.array([1, 2, 3, 4, 5], dtype=np.uint32),
-        }
-    )
-    assert cells.counts(groups).tolist() == [3, 0, 5, 0, 0, 3]

@@ -93,12 +93,3 @@ def test_maps(size: int | None) -> None:
 def test_refused_where_it_has_no_epsilon(measure: Any, options: Any, size: int | None) -> None:
     with pytest.raises(ValueError, match=r"no ε without δ.* Use zero_concentrated_div"):
         made(size, measure, **options)
-
-
-@pytest.mark.parametrize("total", [None, "private"])
-def test_totals(total: Any) -> None:
-    release = made(6, total=total, scale=0.01)(COUNTS + 1.0)
-    assert release.counts == release.noisy_counts == (2, 1, 3)
-    assert release.mechanism == ob.GaussianParameters(0.01, total)
-    by_then = ob.m.then_gaussian_parameters(ZCDP, 0.01, total=total)
-    assert by_then(*(space(6).domain, space(6).metric)).map(1) == pytest.approx(1e4)

@@ -239,14 +239,6 @@ def ask(query, column="vote", **arguments):
     return ob.posterior(query, column, by="region", **{"nulls": "no", **arguments})
 
 
-def test_beside_other_queries():
-    whole = context(split_evenly_over=3)
-    alone = ob.posterior(whole.query(), "vote", nulls="no").release()
-    assert alone.epsilon == ask(whole.query()).release().epsilon
-    assert whole.query().select(dp.len(signed=True)).release().collect().shape == (1, 1)
-    assert len(whole.current_privacy_loss()) == 3
-
-
 # --- keys
 KEYED = {
     "categories of the Enum": ("region", None, {"north": (3, 2), "south": (2, 1), "east": (0, 1)}),

@@ -445,19 +445,6 @@ def test_bounds_that_prove_nothing():
 # --- the query object
 
 
-def test_only_queries_on_frames_are_taken():
-    numbers = plain_context([1, 2], domain=dp.vector_domain(dp.atom_domain(T=int)))
-    for query, name in (
-        (numbers.query(), "Query"),
-        (DATA, "LazyFrame"),
-        (numbers, "a Context itself"),
-        (checked_context(DATA), "a Context itself"),
-        (None, "NoneType"),
-    ):
-        with pytest.raises(TypeError, match=f"query: must be a query on a polars frame, .* {name}"):
-            ob.posterior(query, "x")
-
-
 @pytest.mark.parametrize("epsilon", [0.0, -0.5])
 def test_a_query_without_a_positive_budget_is_refused(epsilon):
     with pytest.raises(ValueError, match=r"no budget of its own; .*context\.query\(epsilon=0\.5\)"):

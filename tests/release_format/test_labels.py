@@ -27,6 +27,7 @@ from opendp_bayes.release_format.labels import (
     spare,
     twins,
 )
+from opendp_bayes.release_format.merging import merged_places
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.contexts import plain_context
 from tests.helpers.grouped import with_groups
@@ -298,3 +299,7 @@ def test_releases_are_equal_by_every_field():
         assert replace(NUMBERED, **changed) != NUMBERED
     assert replace(GROUPED, rest=8) != GROUPED
     assert GroupedRelease != NUMBERED
+
+
+def test_merged_labels_that_python_calls_equal_are_told_apart() -> None:
+    assert merged_places({"yes": [True], "one": [1, "1"]}, [1, True, "1"]).tolist() == [1, 0, 1]

@@ -1,7 +1,5 @@
 """The numbers behind tables, pictures and frames."""
 
-import math
-
 import numpy as np
 import polars as pl
 import pytest
@@ -37,17 +35,6 @@ def test_plug_in_is_that_of_the_marginal_betas() -> None:
     assert estimate.lower == pytest.approx([beta.ppf(0.1) for beta in betas])
     assert estimate.upper == pytest.approx([beta.ppf(0.9) for beta in betas])
     assert estimate.mean == pytest.approx(RELEASE.plug_in.mean())
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
-@pytest.mark.parametrize("release", [RELEASE, SLOW, REFUSED], ids=["quick", "slow", "refused"])
-def test_an_impossible_level_is_refused(release: Release, level: float) -> None:
-    for answer in (release.sheet, release.to_frame, release.estimates, release.plot):
-        if release is not REFUSED or answer == release.sheet:
-            with pytest.raises(ValueError, match=r"level=.*: .*between 0 and 1"):
-                answer(level=level)
-    with pytest.raises(ValueError, match=r"level=.*: .*between 0 and 1"):
-        plug_in_estimate(release, level)
 
 
 @pytest.mark.parametrize("wait", [False, True])

@@ -136,14 +136,6 @@ def test_an_order_cannot_be_mistaken_where_labels_are_given() -> None:
     assert (one.axes, one.categories) == (("y",), ((1,), (2,), (3,)))
 
 
-def test_a_learned_prior() -> None:
-    given = {"mechanism": "laplace_parameters", "scale": 1.0}
-    release = ob.noisy_counts(range(20), range(20), prior="learned", **given)
-    assert release.learned_prior
-    assert release.prior == (1.0,) * 20
-    assert not ob.noisy_counts(range(20), range(20), **given).learned_prior
-
-
 @pytest.mark.slow
 def test_intervals_of_counts_hold_what_was_counted() -> None:
     """Of 400 releases of four counts; fewer than 92 % with probability below 1e-6."""

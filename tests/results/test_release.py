@@ -164,6 +164,15 @@ def test_what_is_written_fits_the_schema(mechanism):
     SCHEMA.validate(json.loads(release(mechanism).to_json()))
 
 
+def test_cells_of_a_joint_table_are_written_as_lists_that_fit_the_schema():
+    cells = (("north", "no"), ("north", 3), ("so$_uth$", "yes"))
+    made = dataclasses.replace(release(), categories=cells, axes=("region", "vote"))
+    document = json.loads(made.to_json())
+    SCHEMA.validate(document)
+    assert (document["axes"], document["categories"][1]) == (["region", "vote"], ["north", 3])
+    assert Release.from_json(made.to_json()) == made
+
+
 #: What the schema cannot say: fields that must agree with each other, and what only the mechanism
 #: knows.
 AGREEMENT = {

@@ -10,7 +10,6 @@ from scipy import special, stats
 import opendp_bayes as ob
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
-from opendp_bayes.surveys.joint_posterior import nested_parts
 from opendp_bayes.surveys.levels import tree_counts
 from opendp_bayes.surveys.levels.concentrations import (
     _ENOUGH,
@@ -303,9 +302,6 @@ def test_windows_that_are_too_large_are_refused() -> None:
         flat(2000, drawn, DiscreteLaplace(1e4), None, 10**10)
 
 
-MERGED = {"state": ("county",), "county": ("county",), "region": ("county",)}
-
-
 def merged(given: dict[str, ob.Release]) -> dict[str, ob.Release]:
     """The tables with what they merge."""
     from dataclasses import replace
@@ -318,21 +314,6 @@ def merged(given: dict[str, ob.Release]) -> dict[str, ob.Release]:
 
     merged = {name: replace(given[name], parts=parts(name)) for name in ("state", "region")}
     return given | merged
-
-
-def test_merged_categories_nest_in_those_of_their_column() -> None:
-    found = nested_parts(merged(tables(None)), MERGED)
-    assert found is not None
-    assert all(np.array_equal(found[name], PARTS[name]) for name in PARTS)
-
-
-def test_merged_categories_nest_in_each_other() -> None:
-    given = merged(tables(None))
-    del given["county"]
-    found = nested_parts(given, MERGED)
-    assert found is not None
-    regions, states = found["region"], found["state"]
-    assert sorted(zip(states.tolist(), regions.tolist(), strict=True)) == [(0, 1), (1, 0), (2, 0)]
 
 
 def test_levels_are_given_by_name() -> None:

@@ -5,11 +5,7 @@ from pathlib import Path
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted.account import Loss
 from tests.helpers.command_line import run
-
-#: What becomes of a release, and how it is called.
-STATES = {"spent": "release", "refused": "not spent", "failed": "failed", "open": "no end"}
 
 RELEASE = ("release", "votes.csv", "--column", "vote", "--categories", "yes,no", "--ledger", "b")
 SPECIFICATION = """
@@ -67,28 +63,6 @@ def test_another_process_cannot_spend_it_meanwhile(monkeypatch):
     run(*RELEASE, "--epsilon", 1)
     assert len(refused) == 1
     assert remaining("b") == 0.0
-
-
-def test_a_loss_is_shown_where_it_counts_and_what_became_of_it():
-    book, kept = ob.Ledger("b", epsilon=9), []
-    for state in STATES:
-        entered = book.entered(Loss(epsilon=0.25), "contributions: 1", dry=state == "refused")
-        intent = entered.__enter__()
-        intent.is_reading = state != "refused"
-        kept += [entered] * (state == "open")
-        if state == "failed":
-            error = ValueError()
-            assert not entered.__exit__(ValueError, error, None)
-        elif state != "open":
-            entered.__exit__(None, None, None)
-    _, *lines = (line for line in run("ledger", "b").splitlines() if " 20" in line)
-    for (state, said), line, entry in zip(
-        STATES.items(), lines, book.account.entries[1:], strict=True
-    ):
-        assert entry.state == state
-        assert said in line
-        assert ("ε = 0.25" in line) == entry.is_paid == (state != "refused")
-    kept[0].__exit__(None, None, None)
 
 
 def test_sets_and_changes_totals():

@@ -1,6 +1,5 @@
 """`opendp-bayes show`: saved releases as tables and pictures."""
 
-import json
 import re
 from pathlib import Path
 
@@ -29,23 +28,6 @@ def test_a_table_of_another_kind_is_refused(saved, tmp_path):
     assert "t.ods: must end in .csv or .xlsx, or be - for JSON." in message
     message = run("show", saved / "one.json", "-o", tmp_path / "t", code=2)
     assert "t: must end in .csv or .xlsx, or be - for JSON." in message
-
-
-def test_json_of_a_table_draws_the_picture_too(saved, tmp_path):
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "p.png"
-    json.loads(run("show", saved / "one.json", "-o", "-", "--plot", picture))
-    assert picture.exists()
-
-
-def test_a_picture_has_its_level(saved: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    drawn = []
-    for number, level in enumerate((0.5, 0.95, 0.5)):
-        picture = tmp_path / f"{number}.png"
-        run("show", saved / "one.json", "--plot", picture, "--level", level)
-        drawn.append(picture.read_bytes())
-    assert drawn[0] == drawn[2] != drawn[1]
 
 
 @pytest.mark.parametrize(
