@@ -11,7 +11,7 @@ import opendp_bayes as ob
 from opendp_bayes.display.sheet import Sheet, labelled_frame
 from opendp_bayes.display.tables import Table
 from opendp_bayes.results.release import GroupedRelease
-from tests.helpers.releases import guarantee
+from tests.helpers.releases import guarantee, release
 
 PACKAGE = Path(ob.__file__).parent
 ROWS = (("first", "a", "1"), ("first", "[b]<c>", "20"))
@@ -58,3 +58,12 @@ def test_says_where_intervals_are_about_those_of_the_prior() -> None:
         assert said not in str(narrow)
     one = replace(hidden, noisy_counts=((5, 1), (200000, 400000)))
     assert f"The intervals of 1 of the 2 groups {said}" in str(one.sheet())
+
+
+def test_labels_of_others_cannot_write_to_the_terminal() -> None:
+    made = release((7, 0, 3), ("\x1b[2Jyes", "no\u202e", 3))
+    shown = replace(made.sheet(), title="a\x1b[31mb").text(80)
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    for text in ("a\ufffd[31mb", r"'\x1b[2Jyes'", r"'no\u202e'"):
+        assert text in shown

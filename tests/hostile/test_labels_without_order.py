@@ -14,7 +14,6 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.inference.learned.noised_table import margins_of, table_of
 from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
-from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
 from tests.helpers.contexts import checked_context
 from tests.helpers.releases import guarantee
@@ -129,16 +128,6 @@ def test_every_way_leaves_them_out(way: str, monkeypatch: pytest.MonkeyPatch) ->
         posterior.quantile(0.5, edges=range(7))
 
 
-def test_levels_merge_them_alone() -> None:
-    half = levels().posterior["half"]
-    assert half.unordered == LEFT_OUT
-    assert half.quantile(0.4).categories == ("young", "old")
-    parts = {"young": AGES[:2], "old": [*AGES[2:], *LEFT_OUT]}
-    mixed: Any = survey(half={"column": "age", "merge": parts, **LABELS})["half"]
-    assert mixed.unordered == ()  # part of it is in order
-    assert mixed.posterior.quantile(0.5).category == "old"
-
-
 def test_other_posteriors_keep_what_has_no_order(release: Any) -> None:
     posterior = release.posterior
     assert posterior.given(["65+", "missing", "18-29"]).unordered == ("missing",)
@@ -163,11 +152,6 @@ def test_a_label_that_is_listed_is_in_the_order() -> None:
         assert query.release().unordered == unordered
 
 
-def test_one_unlisted_label_for_both_is_left_out_once() -> None:
-    both = asked("age", categories=AGES, nulls="none", unknown="none")
-    assert (both.nulls, both.unknown, both.unordered) == (("none",), ("none",), ("none",))
-
-
 def test_the_median_is_that_of_the_records_in_order() -> None:
     """Against the same draws without these labels, from which private counts hardly differ."""
     mechanism = ob.LaplaceParameters(3.0, total="private")
@@ -180,17 +164,6 @@ def test_the_median_is_that_of_the_records_in_order() -> None:
     # Negative control: they matter where nobody says that they stand for no value.
     unsaid = ob.Release(drawn, labels, prior, mechanism, guarantee(None)).posterior.quantile(0.5)
     assert np.abs(unsaid.probabilities[:4] - expected).max() > 0.1
-
-
-def test_groups_and_json_keep_them() -> None:
-    groups = asked("age", by="sex", **OF_TABLE)
-    assert isinstance(groups, GroupedRelease)
-    assert (groups.nulls, groups.unknown) == (("missing",), ("other",))
-    assert read_again(groups)["m"].unordered == LEFT_OUT
-    for name in ("nulls", "unknown"):
-        text = groups.to_json().replace(f'"{name}":["', f'"{name}":["x","')
-        with pytest.raises(ValueError, match=f"{name}=.*must be left out, or have a label"):
-            ob.Release.from_json(text)
 
 
 @pytest.mark.parametrize("axes", list(permutations("xyz")))

@@ -61,16 +61,6 @@ def test_the_command_shows_the_first_rows(many: ob.Release, tmp_path: Path) -> N
     assert shown.index(" c0 ") < shown.index(" c1 ")
 
 
-def test_posteriors_and_groups_say_so_too() -> None:
-    posterior = released(150).posterior
-    for text in (repr(posterior), repr(posterior.counts)):
-        assert "'c99'" in text
-        assert "'c100'" not in text
-        assert "and 50 more}" in text
-    groups = ob.Survey(tuple(f"q{i}" for i in range(150)), (released(3),) * 150)
-    assert "and 50 more})" in repr(groups)
-
-
 def table_of(*sizes: int) -> Sheet:
     rows = [tuple((str(number), "1") for number in range(size)) for size in sizes]
     return Sheet(tuple(Table(("row", "n"), of) for of in rows))

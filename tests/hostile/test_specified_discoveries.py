@@ -76,36 +76,12 @@ def test_a_specification_discovers_categories(place: Path) -> None:
     assert ALONE not in release.to_json()
 
 
-def test_labels_are_recoded_listed_and_nulls_have_theirs(place: Path) -> None:
-    column = (
-        'categories = "discover"\nalways = ["Z99"]\nrecode = { b02 = "B02" }\n'
-        'null_values = ["A01"]\nnulls = "none"'
-    )
-    Path("asked.toml").write_text(asked(column))
-    release = released("run", "asked.toml", "codes.csv")
-    assert release.categories == ("Z99", "none", "B02")
-    assert release.counts == (0, 300, 250)
-    assert release.listed == 2
-
-
 def test_people_are_counted_where_there_is_an_identifier(place: Path) -> None:
     privacy = 'epsilon = 40.0\ndelta = 1e-7\nidentifier = "person"\nrows_per_identifier = 1'
     Path("asked.toml").write_text(asked(privacy=privacy))
     release = released("run", "asked.toml", "codes.csv")
     assert release.people
     assert release.counts == (150, 100, 25)
-
-
-def test_a_report_has_discovered_results_beside_others(place: Path) -> None:
-    more = '[columns.town]\ncategories = ["here", "there"]\n[[results]]\ncolumn = "town"\nshare = 2'
-    Path("asked.toml").write_text(f"{asked()}\n{more}\n")
-    assert "a report of 2 results" in run("report", "asked.toml", "codes.csv", "-o", "page.html")
-    page = Path("page.html").read_text()
-    assert "and everything else" in page
-    shown = run("show", "page.json")
-    assert "Noisy" in shown
-    run("report", "page.json", "-o", "again.html")
-    assert Path("again.html").read_text() == page
 
 
 def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
@@ -140,20 +116,6 @@ BY_TOWN = 'by = "town"\n[columns.town]\ncategories = ["here"]'
 def test_what_does_not_go_with_discovery_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(SpecificationError, match=message):
         read_specification(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (asked(result='mechanism = "laplace"'), "mechanism='laplace': must be one of"),
-        (asked(name="weight"), "column 'weight' of codes.parquet has type Float64; must be text"),
-        (asked(privacy="epsilon = 1.0"), "must have a δ"),
-    ],
-)
-def test_what_does_not_fit_the_data_is_refused_before_they_are_read(place, text, message):
-    Path("asked.toml").write_text(text)
-    said = " ".join(run("run", "asked.toml", "codes.parquet", code=2).split())
-    assert message in said
 
 
 # --- what a stranger may discover
@@ -218,20 +180,6 @@ def test_categories_of_the_owner_are_listed_unless_a_question_discovers() -> Non
 
 # --- options
 BUDGET = ("--epsilon", 40, "--delta", "1e-7")
-
-
-def test_release_discovers_by_options(place: Path) -> None:
-    of = ("codes.csv", "--discover", "code", "--always", "Z99,A01", "--rest", 0.2, *BUDGET)
-    release = released("release", *of)
-    assert release.categories == ("Z99", "A01", "B02", "b02")
-    assert release.rest is not None
-    shown = run("release", "codes.csv", "--discover", "code", *BUDGET, "-o", "kept.json")
-    assert "shown if that was at least" in " ".join(shown.split())
-    table = json.loads(run("show", "kept.json", "-o", "-", "--plot", "bars.png"))
-    assert [row["category"] for row in table] == ["A01", "B02", "b02"]
-    assert [row["noisy_count"] for row in table] == [300, 200, 50]
-    assert "A01" in run("show", "kept.json")
-    assert Path("bars.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize(

@@ -112,57 +112,6 @@ def test_the_summary_has_a_row_for_every_question():
     assert found["epsilon"].sum() <= 6.0
 
 
-def test_a_survey_says_what_was_discovered(tmp_path):
-    asked = survey(context().query(), rest=0.25)
-    assert "DiscoveryQuery(values of 'code'" in repr(asked)
-    answers = asked.release()
-    assert ob.Survey.from_json(answers.to_json()) == answers
-    assert "code      3 categories shown" in str(answers)
-    assert "DiscoveredRelease({'A01':" in repr(answers)
-    sheet = answers.sheet(wait=False)
-    assert any("Everything else together" in str(note) for note in sheet.notes)
-    frame = answers.to_frame()
-    for question, rows in frame.group_by("question"):
-        assert rows["mean"].sum() == pytest.approx(1, abs=0.01), question
-    code = frame.filter(question="code")
-    assert code["category"].to_list() == ["A01", "B02", "C03", None]
-    assert code["count"].to_list() == [*answers["code"].counts, answers["code"].rest.noisy_count]
-    assert ((code["lower"] <= code["mean"]) & (code["mean"] <= code["upper"])).all()
-    # Where the rest was not bought, the shares are those among what is shown.
-    assert sorted(frame.filter(question="town")["category"]) == ["here", "there"]
-
-
-def test_a_picture_has_the_most_frequent_first_and_everything_else_last():
-    pytest.importorskip("matplotlib")
-    answers = survey(context().query(), rest=0.25, always=["A00"]).release()
-    axes = answers.plot().axes
-    code = next(ax for ax in axes if ax.get_title(loc="left") == "code")
-    labels = [text.get_text() for text in code.get_yticklabels()]
-    assert labels == ["A01", "B02", "C03", "A00", "and everything else"]
-    assert any(ax.get_title(loc="left") == "town: of those shown" for ax in axes)
-
-
-def test_nothing_shown_is_an_answer_too():
-    query = context().query()
-    rare = ob.discover(query, "person", nulls=ob.DROP, rest=0.5)
-    answers = ob.survey(query, {"who": rare, "vote": VOTE}).release()
-    assert answers["who"].categories == ()
-    assert answers["who"].rest.noisy_count == pytest.approx(1000, abs=60)
-    assert ob.Survey.from_json(answers.to_json()) == answers
-    frame = answers.to_frame().filter(question="who")
-    assert frame["category"].to_list() == [None]
-    assert frame["mean"].to_list() == [1.0]
-    assert "who       0 categories shown" in str(answers)
-    answers.sheet()
-    pytest.importorskip("matplotlib")
-    answers.plot()
-    query = context().query()
-    without = ob.survey(query, {"who": ob.discover(query, "person", nulls=ob.DROP)}).release()
-    assert without.to_frame().height == 0
-    without.sheet()
-    without.plot()
-
-
 def test_a_question_of_another_context_is_refused_before_its_data_are_read():
     """The distance of that Context may be another one, too."""
     other = context(contributions=5).query()

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes_office.commands.app import app
-from tests.helpers.contexts import ONE, ONE_RECORD, arguments, checked_context
+from tests.helpers.contexts import ONE, ONE_RECORD, arguments
 
 duckdb = pytest.importorskip("duckdb")
 engines = pytest.importorskip("opendp_bayes_engines")
@@ -166,7 +166,6 @@ def test_labels_in_a_type_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ENUM = pl.Enum(["yes", "no", "never"])
-OF_AN_ENUM = "of its type; an Enum that was made from the data is the data"
 
 
 def frame(path: Any) -> pl.LazyFrame:
@@ -175,38 +174,6 @@ def frame(path: Any) -> pl.LazyFrame:
         schema={"vote": ENUM, "sure": pl.Boolean, "town": pl.String},
     ).write_parquet(path)
     return pl.scan_parquet(path)
-
-
-def test_the_summary_notes_an_enum_of_a_file(tmp_path: Any) -> None:
-    query = checked_context(frame(tmp_path / "rows.parquet")).query()
-    both = {"categories": {"town": ["x"]}, **BUCKETS}
-    survey = ob.survey(
-        query, {"a": {"column": "vote", "nulls": "none"}, "b": {"column": "vote", **VOTE}}
-    )
-    grouped = ob.posterior(query.group_by("vote"), "town", categories=["x"], **BUCKETS)
-    given = {"categories": {"town": ["x"], "vote": ["yes"]}, **BUCKETS}
-    noted = {
-        "enum": ob.posterior(query, "vote", nulls="none"),
-        "given": ob.posterior(query, "vote", **VOTE),
-        "table": ob.posterior(query, ["vote", "town"], **both),
-        "groups": grouped,
-        "given groups": ob.posterior(query, "town", by="vote", **given),
-    }
-    found = {name: one.summarize()["categories"].item() for name, one in noted.items()}
-    assert found == {
-        "enum": OF_AN_ENUM,
-        "given": "given",
-        "table": f"vote: {OF_AN_ENUM}, town: given",
-        "groups": f"town: given, vote: {OF_AN_ENUM}",
-        "given groups": "given",
-    }
-    assert survey.summarize()["categories"].to_list() == [OF_AN_ENUM, "given"]
-
-
-def test_the_summary_notes_no_boolean(tmp_path: Any) -> None:
-    query = checked_context(frame(tmp_path / "rows.parquet")).query()
-    asked = ob.posterior(query, "sure", nulls=True)
-    assert asked.summarize()["categories"].item() == "of its type"
 
 
 NOTE = "of its type; an Enum that was made from the data is the data"

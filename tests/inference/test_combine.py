@@ -7,7 +7,6 @@ import pytest
 from scipy import special, stats
 
 from opendp_bayes import KNormParameters, LaplaceParameters, combine
-from opendp_bayes.inference.compatible import number_of_records
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers as tables
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
@@ -353,11 +352,3 @@ def test_refuses_what_is_out_of_reach(made):
     lost = ((0, 5, 1), 1500, L(1.0, total="bounded"), PRIOR)
     with pytest.raises(ValueError, match=r"take .* entries"):
         combine(made([lost] * 2), records="different", draws_may_agree=True)
-
-
-def test_says_what_was_combined(made):
-    releases = made(DIFFERENT["three categories"])
-    assert combine(releases, records="different").releases == tuple(releases)
-    assert number_of_records(releases, "different") == 19
-    assert number_of_records(made(SAME["private"]), "same") is None
-    assert number_of_records(made(SAME["one public"]), "different") is None

@@ -62,20 +62,6 @@ def test_finite_moments_near_the_edge(release):
     assert right == pytest.approx(0.5, abs=1e-3)
 
 
-def test_an_infinite_mean_is_shown_beside_a_median(release):
-    found = release(LaplaceParameters(0.3), (500, 400), 900, (1.0, 1.0)).posterior.ratio("a", "b")
-    heading, row, note = repr(found).splitlines()[:3]
-    assert heading.split()[1:4] == ["mean", "std", "median"]
-    assert row.split()[3:6] == ["none", "none", f"{found.median():.3f}"]
-    assert note.startswith("A mean of a / b does not exist")
-    one = release(LaplaceParameters(0.3), (500, 400), 900, (1.0, 1.5)).posterior.ratio("a", "b")
-    assert "A standard deviation of a / b does not exist" in repr(one)
-    assert repr(one).splitlines()[1].split()[3:5] == [f"{one.mean():.3f}", "none"]
-    assert "not exist" not in repr(
-        release(LaplaceParameters(0.3), (5, 4), 9, (1.0, 3.0)).posterior.odds("a")
-    )
-
-
 def test_a_table_shows_the_probability_that_may_be_other_than_one(release):
     """Of each number that is positive for certain, that of being above 0 is always 1."""
     posterior = release(LaplaceParameters(1.5), (30, 80, 50), 160, (1.0,) * 3).posterior

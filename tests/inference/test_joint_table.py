@@ -176,14 +176,3 @@ def test_what_is_no_part_of_the_table_is_refused(variables, given, match):
         table("K-norm").posterior.conditional(*variables, **given)
     with pytest.raises(ValueError, match=r"variables=\['votes'\]: must be some of"):
         table("K-norm").posterior.marginal("votes")
-
-
-def test_one_column_is_no_table():
-    release = ob.Release((3, 4), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(1.0), guarantee(7))
-    assert release.posterior.axes == ()
-    with pytest.raises(ValueError, match=r"\['vote'\]: .*of a joint table"):
-        release.posterior.marginal("vote")
-    with pytest.raises(ValueError, match="of a joint table"):
-        release.posterior.conditional("vote", region="n")
-    with pytest.raises(ValueError, match="of a joint table"):
-        table("K-norm").posterior.marginal("vote").marginal("vote")

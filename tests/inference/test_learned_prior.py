@@ -411,16 +411,6 @@ def test_counts_and_probabilities_are_of_the_same_draws(posterior):
     assert np.corrcoef(counts[:, 0] / counts.sum(axis=1), theta[:, 0])[0, 1] > 0.5
 
 
-def test_repr_and_what_was_learned(posterior):
-    assert "prior learned by Markov chains, R-hat" in repr(posterior)
-    assert posterior.diagnostics.chains == 4
-    names = list(posterior.learned)
-    assert names == ["empty cells", "spread of cells", "effects of x", "effects of y"]
-    lower, upper = posterior.learned["empty cells"].interval()
-    assert 0 <= lower < upper < 1
-    assert dict(released((30, 2, 7, 11, -1, 19)).posterior.learned) == {}
-
-
 def test_a_seed_determines_the_posterior(monkeypatch):
     shorten(monkeypatch)
     one = released((3, 9, 4), cells=("a", "b", "c"), axes=())
@@ -509,14 +499,6 @@ def test_another_prior_is_that_of_a_release_that_was_asked_for_with_it(prior, le
     same = ob.noise_aware_posterior(replace(own, prior=array, learned_prior=False))
     assert found.mean().tolist() == same.mean().tolist()
     assert own.prior == (1.0,) * 6, "the release stays as it was"
-
-
-def test_another_prior_of_one_group_is_that_of_all():
-    table = released((30, 2, 7, 11, 1, 19), size=70)
-    group = next(iter(table.by("x").values()))
-    found = ob.noise_aware_posterior(group, prior=3.0)
-    other = next(iter(replace(table, prior=(3.0,) * 6).by("x").values())).posterior
-    assert found.mean() == pytest.approx(other.mean())
 
 
 def test_chains_calculate_in_one_thread_and_leave_the_others_as_they_are(monkeypatch):

@@ -104,10 +104,3 @@ def test_many_groups_are_estimated_as_each_is(prior: float) -> None:
 def test_a_draw_that_is_impossible_is_refused_among_many() -> None:
     with pytest.raises(ValueError, match="noisy_counts: has -9000"):
         groups(25, first=(-9000, 50)).to_frame()
-
-
-def test_many_groups_are_shown_in_few_lines() -> None:
-    """The first rows at once, and how many there are; nothing is computed that takes long."""
-    text = str(groups(3000))
-    assert len(text.splitlines()) < 50
-    assert "and 5980 more" in text

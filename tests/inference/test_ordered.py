@@ -4,7 +4,6 @@ simulation from the model.
 
 import itertools
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -206,24 +205,6 @@ def test_of_a_table_of_a_survey():
         joint.quantile(0.5)
 
 
-def test_several_levels_and_how_they_are_shown(made):
-    found = made.posterior.quantiles([0.25, 0.75], edges=range(5))
-    assert list(found) == [0.25, 0.75]
-    assert len(found) == 2
-    for level in found:
-        alone = made.posterior.quantile(level, edges=range(5))
-        assert found[level].probabilities == pytest.approx(alone.probabilities, abs=ERROR)
-        assert found[level].edges.tolist() == [0, 1, 2, 3, 4]
-    shown = repr(found).splitlines()
-    assert shown[0].split()[:3] == ["quantile", "category", "probability"]
-    assert shown[1].split()[:2] == ["0.25", found[0.25].category]
-    assert "value" in shown[0]
-    assert "value" not in repr(made.posterior.quantile(0.5))
-    assert "<table" in found._repr_html_()
-    with pytest.raises(KeyError, match=r"0\.5: is not a level.* 0\.25, 0\.75"):
-        found[0.5]
-
-
 def test_refusals(made):
     posterior = made.posterior
     for level in (0.0, 1.0, -0.5):
@@ -245,43 +226,3 @@ def test_refusals(made):
         _ = posterior.quantile(0.5).value
     with pytest.raises(ValueError, match="level=2"):
         posterior.quantile(0.5).interval(2)
-
-
-def test_the_picture_shows_what_is_said():
-    """Dots and bars are at the medians and intervals, the lowest level below."""
-    drawn, noise = (210, 305, 290, 195), LaplaceParameters(4.0)
-    labels = ("18-29", "30-44", "45-64", "65 or more")
-    posterior = Release(drawn, labels, (1.0,) * 4, noise, guarantee(1000)).posterior
-    edges = [18, 30, 45, 65, 100]
-    for found, expected in (
-        (
-            posterior.quantiles([0.75, 0.25], edges=edges),
-            lambda one: (one.value.median(), *one.value.interval(0.8)),
-        ),
-        (
-            posterior.quantiles([0.75, 0.25]),
-            lambda one: (
-                labels.index(one.category),
-                labels.index(one.interval(0.8)[0]) - 0.4,
-                labels.index(one.interval(0.8)[1]) + 0.4,
-            ),
-        ),
-    ):
-        ax = found.plot(level=0.8)
-        (series,) = ax.containers
-        dots = series.lines[0].get_xdata()
-        bars = [segment[:, 0].tolist() for segment in series.lines[2][0].get_segments()]
-        for place, level in enumerate((0.25, 0.75)):
-            middle, low, high = expected(found[level])
-            assert dots[place] == pytest.approx(middle)
-            assert bars[place] == pytest.approx([low, high])
-        assert [text.get_text() for text in ax.get_yticklabels()] == [
-            "quantile 0.25",
-            "quantile 0.75",
-        ]
-        named = [text.get_text() for text in ax.get_xticklabels()]
-        assert ("45-64" in named) == (found[0.25].edges is None)
-        assert found.plot(ax) is ax
-        plt.close(ax.figure)
-    with pytest.raises(ValueError, match="level=0"):
-        posterior.quantiles([0.5]).plot(level=0)

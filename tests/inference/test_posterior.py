@@ -36,14 +36,6 @@ def chained():
     return by_chains(ob.Release((600, 390, 10), labels, prior, mechanism, guarantee(1000)))
 
 
-def test_the_posterior_of_a_release_is_computed_once_and_is_not_part_of_its_value(release):
-    made, other = (release(LaplaceParameters(8.0), (60, 40), 100) for _ in range(2))
-    assert made.posterior is made.posterior
-    assert made == other
-    assert copy.deepcopy(made) == other
-    assert ob.Release.from_json(made.to_json()) == made
-
-
 @pytest.mark.parametrize(
     ("counts", "alpha"),
     some_of(product([(0, 50), (0, 50, 0), (48, 1, 1)], [0.003, 0.02]), 1),
@@ -62,17 +54,6 @@ def test_intervals_of_sparse_priors_hold_what_they_say(alpha, counts, release):
             shares = [inside.all(axis=1).mean()] if kind == "simultaneous" else inside.mean(axis=0)
             assert np.min(shares) > least
             assert np.max(shares) < 1
-
-
-def test_shapes(three):
-    assert three.mean().shape == three.std().shape == (3,)
-    assert three.mean().sum() == pytest.approx(1)
-    assert three.pdf(0.3).shape == three.cdf(0.3).shape == (3,)
-    assert three.pdf(np.full((4, 5), 0.3)).shape == (4, 5, 3)
-    assert [end.shape for end in three.interval()] == [(3,), (3,)]
-    assert three.sample(7).shape == (7, 3)
-    assert three.predictive(11, size=5).shape == (5, 3)
-    assert three.predictive(11, size=5).sum(axis=1).tolist() == [11] * 5
 
 
 @pytest.fixture
@@ -136,12 +117,6 @@ def test_errors_of_comparisons_of_what_is_known_by_draws(release, chained):
         expected = np.sqrt(share * (1 - share) / draws)
         assert compared.standard_error == pytest.approx(expected, rel=0.05)
         assert other.compare(chained).standard_error == pytest.approx(expected, rel=0.05)
-
-
-def test_what_it_says_of_itself(release):
-    found = release(LaplaceParameters(8.0), (60, 40), 100).posterior
-    assert repr(found).startswith(f"NoiseAwarePosterior({{'a': {found.mean()[0]:.4g} ± ")
-    assert repr(found).endswith("exact)")
 
 
 def test_arviz_gets_the_draws(three, chained):
@@ -215,14 +190,6 @@ def test_neither_arviz_nor_opendp_is_loaded_for_a_posterior():
         ).stdout
         == "[]\n"
     )
-
-
-@pytest.mark.parametrize("level", [0, 1, -0.5, 95])
-def test_a_level_that_is_no_probability(level, three):
-    with pytest.raises(ValueError, match=f"level={level}: must be between 0 and 1"):
-        three.interval(level)
-    with pytest.raises(ValueError, match=f"level={level}: must be between 0 and 1"):
-        three.compare(three).interval(level)
 
 
 def test_other_errors(three, release):

@@ -141,11 +141,3 @@ def test_the_bias_of_floored_noise_is_no_conflict():
     drawn = counts + FlooredLaplace(1.0).simulate(counts.shape, rng)
     drawn[-1] = 4000 - drawn[:-1].sum()
     assert warned(released(drawn, mechanism, 4000, columns=200)) == []
-
-
-def test_other_priors_are_named_without_their_entries():
-    release = sparse(k=400)
-    uneven = ob.Release(
-        release.noisy_counts, release.categories, (2.0, *[1.0] * 399), LAPLACE, release.guarantee
-    )
-    assert "prior: with this prior, the posterior's" in warned(uneven)[0]

@@ -15,7 +15,7 @@ from opendp_bayes.inference.answers.comparison import DrawnDifferences
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes_research.error_law import ErrorLaw
 from tests.helpers import brute_force
-from tests.helpers.releases import changed, guarantee
+from tests.helpers.releases import guarantee
 from tests.helpers.shortened import interpolate_less
 
 #: Most results here are of the same few releases.
@@ -180,19 +180,6 @@ def test_labels_that_are_none_are_refused(made):
         made.posterior.odds("a").interval(0)
 
 
-def test_tables_at_a_prompt(release):
-    posterior = release(LaplaceParameters(1.5), (30, 80, 50), 160).posterior
-    lines = repr(posterior.cumulative()).splitlines()
-    headings = "quantity mean std median 2.5 % 97.5 % P(> 0.5)"
-    assert lines[0].split() == headings.split()
-    assert lines[1].startswith("up to a   0.19")
-    assert lines[2].startswith("up to b   0.68")
-    assert repr(posterior.difference("b", "c")).endswith("By 40000 effective draws.")
-    assert "<table" in posterior.odds("a")._repr_html_()
-    compared = repr(posterior.compare(posterior)).splitlines()
-    assert [line.split()[0] for line in compared] == ["difference", "a", "b", "c"]
-
-
 def test_diagnostics_at_a_prompt(release, monkeypatch):
     interpolate_less(monkeypatch)
     one = release(HellingerExponential(0.02), (300, 200, 200), 700, PRIOR)
@@ -230,29 +217,6 @@ def test_of_one_draw_there_is_no_deviation(made):
     with pytest.raises(ValueError, match="draws=1: must be at least 2"):
         made.posterior.quantity(lambda p: p["a"], draws=1)
     assert np.isfinite(made.posterior.quantity(lambda p: p["a"], draws=2).std())
-
-
-def test_frames_have_the_numbers_of_the_answers() -> None:
-    guarantee = ob.PrivacyGuarantee(910, 1, ob.PrivacyLoss(0.1, 0.005, 0.2), "MaxDivergence")
-    cells = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
-    noise, drawn = ob.KNormParameters(10.0), (156, 388, 356, 10)
-    table = ob.Release(drawn, cells, (1.0,) * 4, noise, guarantee, ("mean", "v")).posterior
-    frame = table.to_frame(0.9)
-    assert frame.columns == ["mean_", "v", "mean", "std", "lower", "upper"]
-    assert frame["v"].to_list() == ["1", "2", "1", "2"]
-    lower, upper = table.interval(0.9)
-    assert np.array_equal(frame.select("lower", "upper").to_numpy(), np.stack([lower, upper], 1))
-    ages = table.marginal("v")
-    assert ages.to_frame()["category"].to_list() == ["1", "2"]
-    assert np.array_equal(ages.to_frame()["std"], ages.std())
-
-    below, at_1 = ages.cumulative().to_frame(0.9), ages.cumulative()[1]
-    lower, upper = at_1.interval(0.9)
-    ends = {"lower": lower, "upper": upper}
-    numbers = {"mean": at_1.mean(), "std": at_1.std(), "median": at_1.median(), **ends}
-    assert below.to_dicts() == [{"quantity": "1", **numbers}]
-    with pytest.raises(ValueError, match=r"level=1\.5: "):
-        ages.cumulative().to_frame(1.5)
 
 
 def test_what_is_no_function_or_has_no_order_is_refused() -> None:
@@ -312,16 +276,6 @@ def test_an_odds_ratio_has_a_mean_where_both_cells_below_allow_it(small):
     prior = tuple(0.5 if at == small else 3.0 for at in range(4))
     found = replace(two_by_two(1.0), prior=prior).posterior.odds_ratio(x=("a", "b"), y=("e", "f"))
     assert np.isfinite(found.mean()) == (small in (0, 3))
-
-
-def test_an_odds_ratio_of_values_that_differ_by_type_alone():
-    """To Python 1 and True are equal; labels they are different ones."""
-    alike = two_by_two(1.5)
-    other = changed(alike, categories=tuple(product((1, True), "ef")))
-    wanted = alike.posterior.odds_ratio(x=("a", "b"), y=("e", "f"))
-    found = other.posterior.odds_ratio(x=(1, True), y=("e", "f"))
-    assert found.mean() == wanted.mean()
-    assert found.interval() == wanted.interval()
 
 
 @pytest.mark.parametrize(

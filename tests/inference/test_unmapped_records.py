@@ -139,27 +139,6 @@ def test_a_merged_category_is_unmatched_where_all_its_parts_are() -> None:
     assert list(unmatched_in(release((3, 300), ("yes", "rest"), **parts))) == []
 
 
-@pytest.mark.parametrize("size", [None, 500])
-def test_groups_are_told_together(size: int | None) -> None:
-    guarantee = PrivacyGuarantee(size, 1, LOSS, "MaxDivergence")
-    groups = GroupedRelease(
-        ("n", "s"),
-        ((1, 0, 250), (2, 1, 240)),
-        ("yes", "no", "other"),
-        (1.0,) * 3,
-        PRIVATE if size is None else KNormParameters(1.0),
-        guarantee,
-        rest=None if size is None else 6,
-        grouped_by=("region",),
-        **OTHER,  # type: ignore[arg-type]
-    )
-    (said,) = unmatched_in_groups(groups, groups.grouped_by)
-    assert said == f"About 99 % of the records of vote are none of yes, no: {LOOK}."
-    assert "none of yes, no" in str(groups)
-    (of_one,) = unmatched_in(groups["n"])
-    assert "of vote are none of yes, no" in of_one
-
-
 def test_records_in_no_group_are_told_where_their_number_is_public() -> None:
     guarantee = PrivacyGuarantee(500, 1, LOSS, "MaxDivergence")
     groups = GroupedRelease(
@@ -223,10 +202,3 @@ def test_a_mechanism_without_noise_is_told_by_its_posterior() -> None:
     assert made.posterior["other"].probability(above=SHARE)[0] > CERTAINTY
     (said,) = unmatched_in(made)
     assert "of vote are none of yes, no" in said
-
-
-def test_a_document_keeps_it_and_a_print_shows_it() -> None:
-    made = release((2, 3, 495), **OTHER)
-    kept = Release.from_json(made.to_json())
-    assert list(unmatched_in(kept)) == list(unmatched_in(made)) != []
-    assert next(unmatched_in(made)) in " ".join(str(kept).split())

@@ -1,7 +1,6 @@
 """Documents with one wrong entry that is not the first, and releases that differ in a field."""
 
 import json
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +9,9 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.inference.compatible import check_given_once, check_releases, number_of_records
-from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.merging import merged_places, neighbours
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease
-from opendp_bayes.unlisted import LaplaceThreshold
-from tests.helpers.documents import discovery
 from tests.helpers.releases import guarantee
 
 NOISE = ob.LaplaceParameters(4.0, total="private")
@@ -48,22 +44,6 @@ def test_both_are_read_as_they_were(release: ob.Release) -> None:
     again = ob.Release.from_json(release.to_json())
     assert again == release
     assert again.values_of_axes == release.values_of_axes
-
-
-@pytest.mark.parametrize("distance", [Distance.of(3), Distance.limited(3, 1), Distance(3, 5, 2)])
-@pytest.mark.parametrize("kind", ["table", "merged", "groups", "discovered"])
-def test_every_norm_of_a_distance_is_read_as_it_was(kind: str, distance: Distance) -> None:
-    groups = GroupedRelease(
-        ("x", "y"), ((1, 2), (3, 4)), ("a", "b"), (1.0, 1.0), NOISE, TABLE.guarantee
-    )
-    infinite = ob.PrivacyLoss(math.inf, math.inf, math.inf, delta=1e-8)
-    discovered = discovery(LaplaceThreshold(4.0, 60), infinite)
-    made: Any = {"table": TABLE, "merged": MERGED, "groups": groups, "discovered": discovered}[kind]
-    made = replace(made, guarantee=replace(made.guarantee, d_in=distance))
-    kind_of = ob.DiscoveredRelease if kind == "discovered" else ob.Release
-    again = kind_of.from_json(made.to_json())
-    assert again == made
-    assert again.guarantee.distance == distance
 
 
 def test_values_of_axes_are_those_of_each_column() -> None:

@@ -1,9 +1,8 @@
 """Noisy counts that other programs drew: their laws, what a release of them says, refusals."""
 
 import itertools
-import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes.display.wording import in_words
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
@@ -64,24 +62,6 @@ def test_the_law_is_that_of_what_opendp_draws(noise: str, scale: float) -> None:
         assert (p > 1e-6) == fits
 
 
-@pytest.mark.parametrize("size", [None, 9])
-@pytest.mark.parametrize(
-    ("noise", "mechanism"),
-    [
-        ("discrete_laplace", ob.LaplaceParameters(1.5, total="private")),
-        ("discrete_gaussian", ob.GaussianParameters(1.5, total="private")),
-    ],
-)
-def test_the_posterior_is_that_of_a_release(noise: Any, mechanism: Any, size: int | None) -> None:
-    loss = ob.PrivacyLoss(1.0, 0.5, 2.0)
-    prior = (0.5, 1.0, 2.0)
-    own = ob.Release((4, -1, 6), LABELS, prior, mechanism, ob.PrivacyGuarantee(size, 1, loss, ""))
-    given = ob.noisy_counts([4, -1, 6], LABELS, **NOISES[noise], scale=1.5, size=size, prior=prior)
-    assert replace(given, guarantee=own.guarantee) == own
-    assert given.posterior.mean() == pytest.approx(own.posterior.mean(), abs=1e-12)
-    assert given.size == size
-
-
 def test_noise_on_floats_of_every_count() -> None:
     """The floor of the count and the noise: over all data sets, of Laplace functions."""
     drawn = np.array([3.7, -0.2, 2.4])
@@ -93,29 +73,6 @@ def test_noise_on_floats_of_every_count() -> None:
     expected = weights @ (sets + 1) / weights.sum() / 11
     release = ob.noisy_counts(drawn, LABELS, **NOISES["laplace"], scale=1.5, size=8)
     assert release.posterior.mean() == pytest.approx(expected, abs=1e-6)
-
-
-def test_nothing_is_promised() -> None:
-    release = ob.noisy_counts([4, 6], ["a", "b"], mechanism="laplace_parameters", scale=1.0)
-    assert not release.guarantee.is_stated
-    assert release.epsilon == release.rho == math.inf
-    text = "No privacy loss is stated here. The number of records is private."
-    assert in_words(release.guarantee) == text
-    assert text in release._repr_html_()
-    assert "measure='not stated'" in repr(release)
-    assert json.loads(release.to_json())["loss"]["epsilon"] is None
-    assert ob.Release.from_json(release.to_json()) == release
-    public = ob.noisy_counts([4, 6], ["a", "b"], mechanism="laplace_parameters", scale=1.0, size=9)
-    assert "The number of records, 9, is public." in in_words(public.guarantee)
-    assert "size=9" in repr(public)
-    known = ob.PrivacyGuarantee(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence")
-    assert known.is_stated
-    assert ob.PrivacyGuarantee(None, 1, ob.PrivacyLoss(math.inf, 0.5, math.inf), "").is_stated
-    # A measure under which no bound was found was asked for all the same.
-    unbounded = ob.PrivacyGuarantee(None, 1, release.guarantee.loss, "ZeroConcentratedDivergence")
-    assert unbounded.is_stated
-    assert unbounded.is_concentrated
-    assert in_words(replace(release, guarantee=known).guarantee).startswith("ε = 1 for data sets")
 
 
 def test_an_order_cannot_be_mistaken_where_labels_are_given() -> None:

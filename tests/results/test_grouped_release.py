@@ -9,7 +9,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.results.release import GroupedRelease
-from tests.helpers.releases import changed, guarantee
+from tests.helpers.releases import guarantee
 
 LOSS = ob.PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0)
 NOISE = ob.LaplaceParameters(2.0, total="private")
@@ -54,27 +54,6 @@ def test_the_rest_goes_with_a_public_number_of_records():
         replace(ADDED, rest=3)
     with pytest.raises(ValueError, match=r"rest=None: .*what was drawn .* size=40"):
         replace(CHANGED, rest=None)
-
-
-@pytest.mark.parametrize(
-    "release",
-    [
-        ADDED,
-        CHANGED,
-        replace(ADDED, groups=(True, 2, "3")),
-        replace(ADDED, groups=(("a", 1), ("a", None), ("b", 1))),
-        replace(CHANGED, axes=("x", "y"), categories=(("a", 1), ("b", 2))),
-        replace(ADDED, grouped_by=("region",)),
-        replace(ADDED, groups=(("a", 1), ("b", 1), ("b", 2)), grouped_by=("region", "sex")),
-        replace(CHANGED, sizes=(4, 3, 30)),
-        changed(ADDED, loss=ob.PrivacyLoss(0.5, 0.125, float("inf"))),
-    ],
-)
-def test_json_both_ways(release):
-    again = ob.Release.from_json(release.to_json())
-    assert again == release
-    assert [type(group) for group in again.groups] == [type(group) for group in release.groups]
-    assert ob.Release.from_json(release.to_json().encode()) == release
 
 
 MALFORMED = {

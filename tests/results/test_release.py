@@ -7,7 +7,6 @@ import math
 
 import jsonschema
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
@@ -89,36 +88,7 @@ def test_plug_in_of_more_categories_is_the_dirichlet():
     assert made.plug_in.mean() == pytest.approx(np.array([3.5, 1.0, 4.0]) / 8.5)
 
 
-# --- the frame of results
-def test_the_frame_has_the_posterior_and_on_request_what_ignores_the_noise():
-    made = release(LaplaceParameters(4.0), categories=("a", True, 7))
-    frame = made.to_frame(0.8, plug_in=True)
-    own, ignoring = ["mean", "std", "lower", "upper", "level"], ["mean", "std", "lower", "upper"]
-    assert frame.schema == {
-        "category": pl.String,
-        **dict.fromkeys(own, pl.Float64),
-        "count": pl.Int64,
-        **dict.fromkeys([f"plug_in_{name}" for name in ignoring], pl.Float64),
-    }
-    assert made.to_frame(0.8).equals(frame[:, :7])
-    assert frame["level"].to_list() == [0.8] * 3
-    assert frame["category"].to_list() == ["a", "True", "7"]
-    assert frame["count"].to_list() == [3, 0, 2]
-    lower, upper = made.posterior.interval(0.8)
-    marginals = stats.beta(made.concentration, made.concentration.sum() - made.concentration)
-    expected = [made.posterior.mean(), made.posterior.std(), lower, upper]
-    expected += [marginals.mean(), marginals.std(), *marginals.interval(0.8)]
-    found = frame.drop("category", "level", "count").to_numpy()
-    assert found == pytest.approx(np.column_stack(expected))
-
-
 # --- JSON
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
-def test_json_both_ways(mechanism):
-    made = release(mechanism)
-    assert Release.from_json(made.to_json()) == made
-    assert Release.from_json(made.to_json().encode()) == made
-    assert json.loads(made.to_json())["mechanism"]["name"] == mechanism.name
 
 
 LABELS = [("a", "b", "missing"), (1, -(2**63), "missing"), (True, False, 1), (2**63 - 1, 0, 1)]

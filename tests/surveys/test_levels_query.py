@@ -126,26 +126,8 @@ def test_a_survey_takes_them_with_other_questions(nulls: str) -> None:
         np.testing.assert_allclose(posterior[name].counts.mean()[: sums.size], sums, atol=1e-6)
 
 
-def test_one_posterior_and_its_quantiles() -> None:
-    tree = ob.levels("age", AGES, branching=4, **BUCKETS)
-    posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
-    rng = np.random.default_rng(0)
-    drawn = np.minimum(rng.poisson(len(AGES) / 3, 400), len(AGES) - 1)
-    assert posterior["age"].quantile(0.5).category == AGES[int(np.median(drawn))]
-    assert posterior["age by 4"].quantile(0.5).category == "38-42 to 53-57"
-
-
 HALVES = {"young": AGES[:8], "old": AGES[8:]}
 FOURS = {str(at): AGES[at : at + 4] for at in range(0, 16, 4)}
-BANDS = {"first": AGES[:1], "second": AGES[1:6], "third": AGES[6:8], "rest": AGES[8:]}
-
-
-def test_given_merges_are_levels_of_a_survey() -> None:
-    tree = ob.levels("age", AGES, merges={"half": HALVES, "band": BANDS}, **BUCKETS)
-    posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
-    assert list(posterior) == ["age", "band", "half"]
-    first, second, third, _ = posterior["band"].counts.mean()
-    assert first + second + third == pytest.approx(posterior["half"].counts.mean()[0])
 
 
 @pytest.mark.parametrize(
@@ -261,19 +243,6 @@ def people(**unit: Any) -> Any:
     """Forty people of ten rows each, over sixteen ages."""
     rows = {"who": np.repeat(range(40), 10), "age": [AGES[at % 16] for at in range(400)]}
     return plain_context(pl.LazyFrame(rows), unit, {"rho": 1e5})
-
-
-def test_levels_of_rows_limited_for_each_identifier_add_up() -> None:
-    """Hardly any noise."""
-    tree = ob.levels("age", AGES, branching=4, **BUCKETS)
-    survey = ob.survey(
-        people(contributions=1, identifier="who").query().truncate_per_group(2), tree
-    )
-    found: Any = survey.release()
-    fine, fours = (np.array(found[name].noisy_counts) for name in tree)
-    assert fine.sum() == fours.sum() == 80
-    assert np.array_equal(fine.reshape(4, 4).sum(axis=1), fours)
-    assert found.posterior["age by 4"].counts.mean() == pytest.approx(fours, abs=0.1)
 
 
 def test_people_of_several_rows_have_levels_where_the_unit_says_how_many() -> None:

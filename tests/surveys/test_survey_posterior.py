@@ -294,17 +294,6 @@ def test_writes_csv_and_replaces_nothing(tmp_path: Path) -> None:
         posterior().write_synthetic(tmp_path, 1, "predictive", format="csv")
 
 
-def test_labels_of_mixed_types_are_an_enum(monkeypatch: pytest.MonkeyPatch) -> None:
-    shorten(monkeypatch)
-    mixed = {"age": (True, False, "other")}
-    found = survey_posterior({"a": release("age", "region", **mixed)}, ess=50)
-    frame = found.synthetic(1)[0]
-    assert frame.schema["age"] == pl.Enum(["True", "False", "other"])
-    alike = {"region": (1, 2, "2")}
-    found = survey_posterior({"a": release("age", "region", **alike)}, ess=50)
-    assert found.synthetic(1)[0].schema["region"] == pl.Enum(["1", "2", "'2'"])
-
-
 def test_a_survey_has_one_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     shorten(monkeypatch)
     found = ob.Survey(tuple(tables()), tuple(tables().values())).posterior
@@ -316,18 +305,6 @@ def test_a_survey_has_one_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with pytest.raises(ValueError, match=r"releases\['g'\]: is of groups"):
         _ = ob.Survey(("g",), (grouped,)).posterior
-
-
-def test_json_holds_what_the_posterior_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    shorten(monkeypatch)
-    right: SurveyPosterior = ob.combine_tables(tables())
-    stated = guarantee(SIZE, ob.PrivacyLoss(math.inf, 1.0, math.inf))
-    releases = tuple(replace(one, guarantee=stated) for one in tables().values())
-    again = ob.Survey.from_json(ob.Survey(tuple(tables()), releases).to_json()).posterior
-    assert again.cliques == right.cliques
-    for names in again.cliques:
-        found, first = (one.marginal(*names).sample(9, 1) for one in (again, right))
-        np.testing.assert_array_equal(found, first)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from contexts import counts, made, values
 
 import opendp_bayes as ob
 from opendp_bayes_engines import columns, context
-from tests.helpers.contexts import checked_context
 
 BYTES = pa.array([b"good", b"\xff", None, b"\xc3\xa9", b"\xfe"]).view(pa.string())
 TEXTS = ["good", None, None, "é", None]
@@ -244,21 +243,6 @@ def test_a_failure_shows_nothing(capfd: pytest.CaptureFixture[str]) -> None:
         assert "avalueofarow" not in str(shown)
         shown = shown.__cause__ or shown.__context__
     assert "avalueofarow" not in "".join(capfd.readouterr())
-
-
-def test_all_of_the_core_works_on_what_was_written() -> None:
-    """Surveys, levels, plans and OpenDP's own queries, which an engine does not answer."""
-    table = duckdb.connect().sql(
-        "SELECT range % 50 AS person, range % 90 AS age, ['no', 'yes'][1 + range % 2] AS vote"
-        " FROM range(400)"
-    )
-    person = {"contributions": 1, "identifier": "person"}
-    of = checked_context(columns(table, ["person", "age", "vote"]), person, {"epsilon": 1e3}, 2)
-    query = of.query().truncate_per_group(9).filter(pl.col("age") >= 18)
-    levels = ob.levels("vote", ["no", "yes"], branching=2, nulls="no", unknown="no")
-    assert ob.survey(query, levels).release()["vote"].noisy_counts is not None
-    own = of.query().truncate_per_group(9).select(dp.len(signed=True)).release().collect()
-    assert own.item() == 400
 
 
 def test_frames_in_memory_and_of_others_are_refused() -> None:

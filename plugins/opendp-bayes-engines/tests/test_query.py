@@ -2,7 +2,6 @@
 
 import copy
 import datetime
-from itertools import product
 from typing import Any
 
 import duckdb
@@ -17,7 +16,6 @@ from opendp_bayes_engines import EngineQuery, columns, context
 from opendp_bayes_engines.opening import table_of
 from opendp_bayes_engines.tables import Rows
 from tests.helpers.contexts import checked_context
-from tests.helpers.grouped import with_groups
 
 #: Of Dask, which the door of the core silences, and these tests go around.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
@@ -50,22 +48,6 @@ def test_a_release_through_each_engine_debits_equally(in_an_engine: Any) -> None
         of.query()
     with pytest.raises(dp.OpenDPException, match="out of queries"):
         ob.posterior(query, "vote", **VOTES).release()
-
-
-def test_joint_tables_and_groups(in_an_engine: Any) -> None:
-    of = made(in_an_engine, shares=2, epsilon=400.0)
-    rest = {"region": "nowhere", "vote": "none"}
-    labels = {"region": ["north", "south"], "vote": ["no", "yes"]}
-    query, columns = of.query().filter(("age", ">", -3)), ["region", "vote"]
-    joint = ob.posterior(query, columns, categories=labels, nulls=rest, unknown=rest).release()
-    cells = dict.fromkeys(product(("north", "south", "nowhere"), ("no", "yes", "none")), 0)
-    wanted = cells | {("north", "yes"): 2, ("south", "no"): 2, ("nowhere", "none"): 1}
-    assert dict(zip(joint.categories, joint.noisy_counts, strict=True)) == wanted
-    labels = with_groups(VOTES, {"region": ["north"]})
-    labels["nulls"] = {"vote": labels["nulls"], "region": "?"}
-    grouped = ob.posterior(of.query(), "vote", by="region", **labels).release()
-    assert grouped["north"].noisy_counts == (0, 2, 1, 0)
-    assert grouped["?"].noisy_counts == (0, 0, 0, 1)
 
 
 def test_a_table_of_one_column_twice_is_refused() -> None:

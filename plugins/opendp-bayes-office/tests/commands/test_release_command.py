@@ -85,27 +85,6 @@ def test_rows_are_counted_as_the_options_say(files, options, expected):
     assert release.counts == tuple(expected.values())
 
 
-@pytest.mark.parametrize(
-    ("options", "measure", "relation", "d_in"),
-    [
-        ("--epsilon 1", "MaxDivergence", "add/remove", 1),
-        ("--epsilon 1 --delta 1e-7", "Approximate(MaxDivergence)", "add/remove", 1),
-        ("--rho 0.1 --contributions 3", "ZeroConcentratedDivergence", "add/remove", 3),
-        ("--rho 0.1 --delta 1e-7", "Approximate(ZeroConcentratedDivergence)", "add/remove", 1),
-        ("--epsilon 1 --size 70 --nulls none", "MaxDivergence", "change-one", 1),
-        ("--epsilon 1 --size 70 --nulls none --contributions 2", "MaxDivergence", "change-one", 2),
-    ],
-)
-def test_the_budget_is_kept_in_the_measure_and_unit_asked_for(
-    files: Path, options: str, measure: str, relation: str, d_in: int
-) -> None:
-    release = released(files / "votes.parquet", "--column", "enum", *options.split())
-    found = release.guarantee.measure, release.guarantee.relation, release.d_in
-    assert found == (measure, relation, d_in)
-    loss, budget = (release.rho, 0.1) if "rho" in options else (release.epsilon, 1.0)
-    assert 0.999 * budget < loss <= budget
-
-
 ONE_OF_TWO = "--epsilon or --rho: give one of them"
 PERSONS = r"'code' is the identifier; count another"
 ABSENT = "column 'absent' is not in votes.parquet"
@@ -351,32 +330,6 @@ def test_the_installed_script(files: Path) -> None:
         command, cwd=files, capture_output=True, text=True, timeout=600, check=True
     )
     assert ob.Release.from_json(result.stdout).counts == (30, 20, 10, 6)
-
-
-@pytest.mark.parametrize(
-    ("policy", "nulls", "others"),
-    [
-        ("", "left out", "counted as “other”"),
-        ("--unknown DROP", "left out", "left out"),
-        ("--nulls none --unknown DROP", "counted as “none”", "left out"),
-        ("--nulls b --unknown b", "counted as “b”", "counted as “b”"),
-    ],
-)
-def test_where_other_rows_are_counted_is_said_before_the_release(
-    files: Path, policy: str, nulls: str, others: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = [str(part) for part in (files / "votes.csv", *COLUMN, "--epsilon", 1)]
-    options += policy.split()
-    note = f"records without a value are {nulls}, those with any value not listed are {others}."
-    result = CliRunner().invoke(app, ["release", *options])
-    assert result.exit_code == 0
-    assert note in result.stderr
-
-    def fail(self: SurveyQuery) -> None:
-        raise RuntimeError
-
-    monkeypatch.setattr(SurveyQuery, "release", fail)
-    assert note in CliRunner().invoke(app, ["release", *options]).stderr
 
 
 def test_a_learned_prior_may_be_smooth(files: Path, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """What `opendp-bayes release` reads: groups, identifiers, separators, compressed files."""
 
 import gzip
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from opendp_bayes.queries.posterior_query import PosteriorQuery
 from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.files.files import Source
 from tests.helpers.command_line import run
-from tests.helpers.sweeps import some_of
 
 # Noise of scale 2e-3 at most differs from 0 with probability below e^-499.
 EXACT = ("--epsilon", "10000", "-o", "-")
@@ -98,28 +96,12 @@ def test_wrong_options_are_found_at_the_header_of_standard_input(wrong: str) -> 
 # --- encodings
 ACCENTS = "person,vöte\n" + "1,Élan\n2,Dole\n3,Élan\n4,\n5,Élan" + "\n6,Dole" * 3000
 OF_ACCENTS = ("--column", "vöte", "--categories", "Élan,Dole", *EXACT)
-ENCODINGS = [
-    *("utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16", "utf-16-le", "UTF-32", "mac-roman")
-]
 
 
 def named(path: Path, content: bytes, kind: str) -> Path:
     file = path / f"votes.csv{kind}"
     file.write_bytes(gzip.compress(content) if kind else content)
     return file
-
-
-@pytest.mark.parametrize(("kind", "encoding"), some_of(product(["", ".gz"], ENCODINGS), 8))
-def test_text_in_its_encoding(tmp_path, encoding, kind, monkeypatch):
-    path = named(tmp_path, ACCENTS.encode(encoding), kind)
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    options = () if encoding.startswith("utf-8") else ("--encoding", encoding)
-    release = ob.Release.from_json(run("release", path, *OF_ACCENTS, *options))
-    assert release.categories == ("Élan", "Dole", "other")
-    assert release.counts == (3, 3001, 0)
-    assert not list(temporary.iterdir()), "no copy is left"
 
 
 def test_a_copy_can_be_read_by_its_owner_only(tmp_path, monkeypatch):

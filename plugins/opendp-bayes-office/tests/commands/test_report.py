@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-import opendp_bayes as ob
 from opendp_bayes.surveys.survey_query import SurveyQuery
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes_office.commands import output
@@ -20,7 +18,6 @@ from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.commands.output import NewFile
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification_text import read_specification
-from tests.helpers.asked_of_files import survey_of
 from tests.helpers.command_line import run
 from tests.helpers.sources import ROOT
 
@@ -92,89 +89,6 @@ def test_the_specification_of_the_tutorial_makes_its_report(place: Path) -> None
         assert f"<h3>{heading}</h3>" in page
     releases = Report.from_json(Path("survey.json").read_bytes()).survey.releases
     assert 0.99 < sum(release.epsilon for release in releases) <= 1.0
-
-
-@pytest.mark.parametrize(
-    ("privacy", "d_in"),
-    [
-        pytest.param("contributions = 3", 3, marks=pytest.mark.slow),
-        ("contributions = 3\nsize = 62", 3),
-        ('contributions = 2\nidentifier = "person"\nrows_per_identifier = 3', 6),
-    ],
-)
-@pytest.mark.parametrize("budget", ["epsilon", pytest.param("rho", marks=pytest.mark.slow)])
-def test_the_budget_is_for_all_records_of_a_unit(place, budget, privacy, d_in):
-    """Every release loses its part at the distance of a unit, by its mechanism's own account."""
-    text = SPECIFICATION.replace("epsilon = 20000.0", f"{budget} = 3.0\n{privacy}")
-    everything = 'nulls = "none"\nunknown = "other"\n'
-    for column in ("vote", "town"):
-        text = text.replace(f"[columns.{column}]\n", f"[columns.{column}]\n{everything}")
-    survey = survey_of(place / "votes.csv", read_specification(text)).release()
-    assert len(survey) == 3
-    for release in survey.values():
-        whole = getattr(release, "whole", None) or release
-        own = ob.exact_loss(whole.mechanism, size=release.size, prior=whole.prior, d_in=d_in)
-        assert release.d_in == d_in
-        assert 0.99 < getattr(own, budget) <= getattr(release, budget) <= 1.0
-
-
-THREE = """\
-title = "Votes"
-[privacy]
-rho = 600000.0
-[columns.vote]
-categories = ["b", "a"]
-labels = ["Bee", "Ay"]
-nulls = "b"
-unknown = "a"
-[columns.town]
-categories = ["y", "x"]
-labels = ["Why", "Ex"]
-nulls = "x"
-unknown = "y"
-[columns.odd]
-categories = ["1", "0"]
-labels = ["Odd", "Even"]
-nulls = "0"
-unknown = "DROP"
-[[results]]
-column = ["vote", "town", "odd"]
-prior = [1, 2, 3, 4, 5, 6, 7, 8]
-share = 4
-mechanism = "gaussian_parameters"
-[[results]]
-column = "vote"
-by = "town"
-prior = [0.5, 2]
-mechanism = "laplace_parameters"
-"""
-
-
-def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None:
-    """Every cell against rows counted one by one, with noise as in the first test."""
-    rows = [("ab"[i % 5 == 0], "xxy"[i % 3], str(i % 2)) for i in range(60)]
-    rows += [("", "x", "1"), ("zz", "y", "0"), ("a", "zz", "1"), ("b", "", "1"), ("a", "y", "")]
-    lines = [",".join((str(i), *row)) for i, row in enumerate(rows)]
-    Path("votes.csv").write_text("\n".join(["person,vote,town,odd", *lines, ""]))
-    counted = ({"": "b", "zz": "a"}, {"": "x", "zz": "y"}, {"": "0"})
-    cells = list(product("ba", "yx", "10"))
-    known = [tuple(of.get(v, v) for of, v in zip(counted, row, strict=True)) for row in rows]
-    expected = [known.count(cell) for cell in cells]
-    Path("votes.toml").write_text(THREE)
-    run(*MAKE)
-    table, groups = Report.from_json(Path("votes.json").read_bytes()).survey.releases
-    assert (table.categories, table.counts) == (tuple(cells), tuple(expected))
-    assert (table.prior, groups.prior) == ((1, 2, 3, 4, 5, 6, 7, 8), (0.5, 2.0))
-    assert dict(zip(groups, groups.counts, strict=True)) == {
-        town: tuple(sum(row[:2] == (vote, town) for row in known) for vote in "ba") for town in "yx"
-    }
-    kinds = [table.mechanism.name, groups.mechanism.name]
-    assert kinds == ["gaussian_parameters", "laplace_parameters"]
-    assert round(table.rho / groups.rho, 6) == 4
-    page = Path("votes.html").read_text()
-    rows = re.findall(r"<bdi>(.*? × .*?)</bdi>", page)
-    assert rows[:3] == ["Bee × Why × Odd", "Bee × Why × Even", "Bee × Ex × Odd"]
-    assert "In odd, records without a value are counted as “Even”" in page
 
 
 FILES, TOP = "votes.toml votes.csv", "[privacy]"

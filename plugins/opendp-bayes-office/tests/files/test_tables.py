@@ -1,7 +1,6 @@
 """Statistical files and workbooks that others wrote, also those of `files_of_others.zip`."""
 
 import datetime
-import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +13,12 @@ import xlsxwriter
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.contexts import CheckedContext
+from opendp_bayes_office.commands.options import has_labels
 from opendp_bayes_office.files import tables
-from opendp_bayes_office.files.files import read
+from opendp_bayes_office.files.files import EXTENSIONS, read
 from tests.helpers.asked_of_files import records_of
-from tests.helpers.coarsened import coarsen
 from tests.helpers.command_line import run
 from tests.helpers.contexts import checked_context
-from tests.helpers.shortened import shorten
 from tests.helpers.sources import ROOT
 
 pyreadstat = pytest.importorskip("pyreadstat")
@@ -248,34 +246,6 @@ def test_no_label_of_any_missing_range_is_a_category(tmp_path):
         assert found == {**known, "none": len(missing), "other": 0}
 
 
-def test_codes_of_groups_of_merged_and_of_discovered_categories_are_read(tmp_path, monkeypatch):
-    coarsen(monkeypatch.setattr)
-    shorten(monkeypatch)
-    path = coded(tmp_path / "x.sav")
-    question = path.with_name("question.toml")
-    head = 'title = "T"\nlabels = true\n[privacy]\nepsilon = 1e5\ndelta = 1e-8\n'
-
-    def asked(rest: str) -> Any:
-        question.write_text(head.replace("\ndelta = 1e-8", "") + rest)
-        return json.loads(run("run", question, path, "-o", "-"))
-
-    found = asked(
-        '[columns.vote]\ncategories = [1, 2]\nunknown = "DROP"\n[columns.party]\ncategories = ["b"]'
-        '\n[[results]]\ncolumn = "vote"\nby = "party"\n'
-    )
-    assert "Blue" in json.dumps(found, ensure_ascii=False)
-    found = asked(
-        "[columns.vote]\ncategories = [1, 2, 3]\nunknown = 'DROP'\n[[results]]\n"
-        'column = "vote"\nmerge = { a = [1, "2"], b = [3] }\n'
-    )
-    assert found["noisy_counts"][:2] == [3, 3]
-    head = head.replace("1e5", "2.0")
-    question.write_text(
-        head + '[columns.vote]\ncategories = "discover"\nalways = [1]\n[[results]]\ncolumn = "vote"'
-    )
-    assert "red" in run("run", question, path, "-o", "-")
-
-
 #: What is refused before a record is read: a code that can never be there, and what is one value.
 NEVER: dict[str, tuple[str, str, str]] = {
     "a text of numbers": ("", 'null_values = ["NA"]', "null_values='NA': can never be a value in"),
@@ -393,3 +363,14 @@ def test_no_copy_of_a_file_stays(of_others, tmp_path, monkeypatch):
     assert len(list(folder.iterdir())) == 1  # what the Context reads, and no text
     del context
     assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+@pytest.mark.parametrize(
+    ("listed", "are_codes"),
+    [([], False), (["1", "-2", "3.0"], True), (["1", "refused"], False), (["yes"], False)],
+)
+def test_codes_are_read_as_their_labels_unless_codes_are_listed(extension, listed, are_codes):
+    wanted = EXTENSIONS[extension] in tables.LABELLED and not are_codes
+    assert has_labels(Path(f"data{extension}"), listed) == wanted
+    assert has_labels(Path(f"DATA{extension.upper()}"), listed) == wanted
