@@ -256,7 +256,7 @@ class _OfOneStep:
         places = matrix.row % self._length, matrix.col
         return origin, sparse.csr_array((matrix.data, places), shape=(self._length, sizes.size))
 
-    def _spectra(self, parts: slice, powers: int) -> Any:
+    def _spectra(self, parts: slice | Integers, powers: int) -> Any:
         """Transforms of the masses of the numbers of records in some parts, times so many powers of
         their distance from the centre of the part, shape `(powers, parts, waves)`.
         """
@@ -275,10 +275,12 @@ class _OfOneStep:
         self, low: Floats, high: Floats, sums: Integers | None
     ) -> Iterator[Lattices]:
         for products, window, parts, tilt in self._beside(low, high, sums):
-            begin, *places = (array[tilt] for array in window)
-            spectra, products = self._spectra(parts, 3), products[tilt]
-            laws = [self._read(products * spectrum[:, None], *places) for spectrum in spectra]
-            yield self._lattices(begin, np.stack(laws))
+            number = products[0].size * tilt.size // _BLOCK + 1
+            for some in np.array_split(np.arange(tilt.size), min(number, tilt.size)):
+                begin, *places = (array[tilt[some]] for array in window)
+                spectra, others = self._spectra(parts.start + some, 3), products[tilt[some]]
+                laws = [self._read(others * spectrum[:, None], *places) for spectrum in spectra]
+                yield self._lattices(begin, np.stack(laws))
 
     def _beside(self, low: Floats, high: Floats, sums: Integers | None) -> Iterator[Any]:
         """Yield, for some tilts at a time, transforms of what is beside the sums, shape `(tilts,
