@@ -135,9 +135,8 @@ class Bounds:
         """
         records = self.records if cells.space.size is None else (self.records + 1) // 2
         columns = kept & {axis.column for axis in cells.axes}
-        keys = [columns & limit.by for limit in self.limits]
         most = np.full(cells.space.k, records, dtype=object)
-        for group in {*keys, frozenset().union(*keys)} - {frozenset()}:
+        for group in {columns & limit.by for limit in self.limits} - {frozenset()}:
             values = _number_of_values(cells, kinds, group)
             per_group = self.per_group(group)
             limits = {

@@ -296,3 +296,12 @@ def test_the_epsilon_of_several_records_has_the_delta_asked_for(size, d_in):
     for delta in (1e-9, 1e-3, 0.05):
         epsilon = profile.epsilon(delta)
         assert profile(epsilon) <= delta < profile(0.999 * epsilon)
+
+
+@pytest.mark.parametrize(("records", "largest"), [(4, 2), (4, 4), (5, 2), (7, 3)])
+def test_a_distance_that_no_counts_have_exactly_is_said_to_be_a_bound(
+    records: int, largest: int
+) -> None:
+    """Of five records of which two are in one cell at most, one is left over."""
+    pair = GaussianPair.worst(2.0, Distance.limited(records, largest), 1)
+    assert pair.method == ("proven" if records % largest else "exact")

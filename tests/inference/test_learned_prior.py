@@ -549,3 +549,11 @@ def test_the_order_that_is_asked_for_is_above_that_of_the_release(own, asked, us
     release = replace(released((3, 2, 7, 1, 0, 4)), learned_prior=True, ordered=own)
     with patch.object(learned_posterior, "learned_posterior", lambda *asked: asked[2]):
         assert ob.noise_aware_posterior(release, prior="learned", ordered=asked) == used
+
+
+@pytest.mark.parametrize(("draws", "apart"), [(200, 0.0), (20, 0.0), (200, 3.0)])
+def test_chains_have_met_with_enough_draws_that_agree(draws, apart):
+    """Few draws agree as well as many do, so that either measure alone would end the chains."""
+    shift = apart * np.arange(4)[:, None, None]
+    means = 50 + shift + np.random.default_rng(0).normal(size=(4, draws, 3))
+    assert (learned_posterior._met(means) is not None) == (draws == 200 and not apart)

@@ -292,3 +292,9 @@ def test_refused_odds_ratios(values, message):
     made = two_by_two(1.0)
     with pytest.raises(ValueError, match=message):
         made.posterior.odds_ratio(**values)
+
+
+def test_a_ratio_is_compared_with_a_number_also_where_that_is_zero(made):
+    ratio = made.posterior.ratio("a", "b")
+    assert ratio.probability(above=0.0).value == 1
+    assert ratio.probability() == ratio.probability(above=1.0) != ratio.probability(above=0.0)

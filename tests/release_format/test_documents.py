@@ -9,6 +9,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.inference.compatible import check_given_once, check_releases, number_of_records
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.merging import merged_places, neighbours
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease
@@ -280,3 +281,13 @@ def test_utf_16_is_told_in_either_order_of_bytes(encoding: str) -> None:
     text = ("\N{ZERO WIDTH NO-BREAK SPACE}" + TABLE.to_json()).encode(encoding)
     with pytest.raises(ValueError, match="text: is in UTF-16"):
         ob.Release.from_json(text)
+
+
+@pytest.mark.parametrize("cells", [{1: 3, 3: 1}, {2: 3}, {1: 6}])
+def test_a_distance_is_read_with_all_of_its_norms(cells: dict[int, int]) -> None:
+    """Of six records one cell has three, and no other more than one."""
+    distance = Distance.among(6, cells)
+    promise = replace(guarantee(None), d_in=distance)
+    made = ob.Release((3, 2), ("a", "b"), (1.0, 1.0), ob.GaussianParameters(2.0), promise)
+    read = ob.Release.from_json(made.to_json()).guarantee.d_in
+    assert (read.records, read.squared, read.largest) == (6, distance.squared, distance.largest)

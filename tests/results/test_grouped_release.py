@@ -6,6 +6,7 @@ from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
+from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.results.release import GroupedRelease
@@ -107,3 +108,13 @@ def test_without_matplotlib_the_plot_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"matplotlib: pip install 'opendp-bayes\[plot\]'"):
         ADDED.plot()
+
+
+def test_a_prior_of_the_number_of_records_is_for_a_private_number():
+    """Also where it is asked of one group of a table whose number is public."""
+    prior = stats.poisson(40)
+    with pytest.raises(ValueError, match=r"records_prior=.*: must be None, .* 40, is public"):
+        ob.noise_aware_posterior(CHANGED["north"], records_prior=prior)
+    table = ob.Release((30, 20), ("a", "b"), (1.0, 1.0), NOISE, guarantee(None, LOSS))
+    narrow = ob.noise_aware_posterior(table, records_prior=prior)
+    assert narrow.records.std() < table.posterior.records.std()

@@ -15,7 +15,10 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.joint_posterior import survey_posterior
-from opendp_bayes.surveys.survey_tables import consistent_draws
+from opendp_bayes.surveys.survey_tables import (
+    consistent_draws,
+    survey_posterior as posterior_of_survey,
+)
 from opendp_bayes.surveys.survey_tables.survey_posterior import Kind, SurveyPosterior
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import guarantee
@@ -524,3 +527,13 @@ def test_a_copy_whose_analysis_failed_is_told() -> None:
     ob.combine_estimates(rare, rare, kind="population")
     with pytest.warns(UserWarning, match="1000 times their median"):
         ob.combine_estimates(estimates, failed, kind="population")
+
+
+@pytest.mark.parametrize("name", ["SETTLED_R_HAT", "SETTLED_EFFECTIVE"])
+def test_either_measure_says_that_chains_have_not_settled(name: str, monkeypatch: Any) -> None:
+    posterior = survey_posterior({"a": release("age", "vote")}, ess=20)
+    monkeypatch.setattr(posterior_of_survey, "SETTLED_R_HAT", 1e9)
+    monkeypatch.setattr(posterior_of_survey, "SETTLED_EFFECTIVE", 0)
+    assert posterior.unsettled == ()
+    monkeypatch.setattr(posterior_of_survey, name, {"R_HAT": 0.5}.get(name[8:], 1e9))
+    assert posterior.unsettled

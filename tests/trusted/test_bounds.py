@@ -529,3 +529,16 @@ def compared(number: int, seed: int) -> list[float]:
 @pytest.mark.parametrize(("units", "seed"), [(8, 3), *slow([(200, 4)])])
 def test_our_noise_is_at_most_that_of_opendp(units: int, seed: int) -> None:
     assert max(compared(units, seed)) <= 1 + 1e-8
+
+
+def test_a_bound_by_an_expression_is_none_of_its_column() -> None:
+    """Ages in tens are other groups than ages, of the same name."""
+    tens = Bound(by=[pl.col("age") // 10], per_group=1)
+    of_unit = Bounds.of([tens, Bound(by=[], per_group=3)])
+    assert of_unit.per_group(frozenset({"age"})) == 3
+    assert (
+        Bounds.of([Bound(by=["age"], per_group=1), Bound(by=[], per_group=3)]).per_group(
+            frozenset({"age"})
+        )
+        == 1
+    )

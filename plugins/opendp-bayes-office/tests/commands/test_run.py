@@ -104,3 +104,11 @@ def test_a_column_whose_type_lists_its_categories_needs_the_file(place: Path) ->
     message = run("run", "typed.toml", "--dry-run", code=2)
     assert "typed.toml: columns.vote: has the" in message
     assert "ε = 1, for one record" in run("run", "typed.toml", "typed.parquet", "--dry-run")
+
+
+def test_a_title_of_several_lines_is_one_line_of_a_ledger(place: Path) -> None:
+    question = QUESTION.replace('"Votes"', '"Votes\\nand\\ttowns"')
+    Path("lines.toml").write_text(question)
+    run("ledger", "spent.db", "--epsilon", "9e4")
+    run("run", "lines.toml", "votes.csv", "-o", "made.json", "--ledger", "spent.db")
+    assert "Votesandtowns" in run("ledger", "spent.db")
