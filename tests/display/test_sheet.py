@@ -36,6 +36,7 @@ def test_columns_of_any_names_are_all_there(names: tuple[str, ...]) -> None:
     assert frame["mean"].to_list() == [0.5, 0.25]
     assert [column.to_list() for column in frame.drop("mean")] == list(labels.values())
     assert all(column.startswith(name) for column, name in zip(frame.columns, names, strict=False))
+    assert set("".join(frame.columns)) == set("mean_")
 
 
 @pytest.mark.parametrize("name", ["tables", "renderings", "progress"])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes_office.commands.app import app
-from tests.helpers.contexts import ONE, ONE_RECORD, arguments
+from tests.helpers.contexts import ONE, ONE_RECORD, arguments, checked_context
 
 duckdb = pytest.importorskip("duckdb")
 engines = pytest.importorskip("opendp_bayes_engines")
@@ -202,3 +202,9 @@ def test_the_command_notes_an_enum_of_a_file(tmp_path, monkeypatch, name):
     assert NOTE in heard("report", "question.toml", name, "-o", "page.html")
     written = (tmp_path / "question.toml").read_text()
     assert "those of its type, which must not be made from the data" in written
+
+
+def test_the_summary_notes_no_boolean(tmp_path: Any) -> None:
+    query = checked_context(frame(tmp_path / "rows.parquet")).query()
+    asked = ob.posterior(query, "sure", nulls=True)
+    assert asked.summarize()["categories"].item() == "of its type"

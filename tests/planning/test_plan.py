@@ -240,3 +240,12 @@ def test_a_plan_can_be_copied(copied: Any, found: Plan) -> None:
 def test_impossible_plans(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plan(**{"size": 9, "prior": [1.0, 1.0], "epsilon": 1.0, **arguments})
+
+
+def test_of_mechanisms_that_are_as_good_the_simplest_is_recommended() -> None:
+    two = [KNormParameters(1.0), LaplaceParameters(1.0)]
+    found = plan(size=50, prior=[1.0, 1.0], rho=0.5, mechanisms=two)
+    assert isinstance(found.recommended, KNormParameters), (
+        "the first of two that are the same noise"
+    )
+    assert "is within 1 % of it" in found.reason

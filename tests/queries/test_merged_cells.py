@@ -152,3 +152,12 @@ def asked(**policies):
     fine = {**county, **policies.get("fine", {})}
     coarse = {**county, "merge": STATES, **policies.get("coarse", {})}
     return ob.survey(context(frame).query(), {"county": fine, "state": coarse})
+
+
+def test_parts_that_do_not_fit_are_refused():
+    text = ob.survey(context(records()).query(), nested()).release()["state"].to_json()
+    for bad in ('"parts":[["a1"]]', '"parts":[["a1"],["a1"],["b1"]]', '"parts":[[],["a1"],["b1"]]'):
+        begin, end = text.index('"parts"'), text.index("]]") + 2
+        said = r"parts=.*: must hold the labels that each of 3|at `\$\.parts\[0\]`"
+        with pytest.raises(ValueError, match=said):
+            ob.Release.from_json(text[:begin] + bad + text[end:])

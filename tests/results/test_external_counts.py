@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Any
@@ -269,3 +270,14 @@ def test_a_noisy_total_alone_has_no_shares() -> None:
     assert "Plug-in" not in str(whole)
     with pytest.raises(ValueError, match="at least 2 different labels"):
         ob.noisy_counts([9], ["all"], **of)
+
+
+def test_counts_that_were_clamped_are_noticed() -> None:
+    labels, noise = tuple(range(40)), {"mechanism": "laplace_parameters", "scale": 5.0}
+    drawn = np.array(drawn_by_opendp("discrete_laplace", 5.0, 40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ob.noisy_counts(drawn, labels, **noise)
+        ob.noisy_counts(np.maximum(drawn, 0) + 9, labels, **noise)
+    with pytest.warns(UserWarning, match=r"are 0 and none .*scale 5"):
+        ob.noisy_counts(np.maximum(drawn, 0), labels, **noise)

@@ -118,3 +118,14 @@ def test_a_prior_of_the_number_of_records_is_for_a_private_number():
     table = ob.Release((30, 20), ("a", "b"), (1.0, 1.0), NOISE, guarantee(None, LOSS))
     narrow = ob.noise_aware_posterior(table, records_prior=prior)
     assert narrow.records.std() < table.posterior.records.std()
+
+
+def test_the_frame_of_tables_in_groups_of_several_columns():
+    cells = {"axes": ("group", "vote"), "categories": (("a", "yes"), ("b", "no"))}
+    made = replace(CHANGED, groups=(("n", 1), ("n", None), ("s", 1)), **cells)
+    frame = made.to_frame()
+    assert frame.columns[:4] == ["group_", "group", "vote", "mean"]
+    assert frame["group_"].to_list() == ["n, 1"] * 2 + ["n, (null)"] * 2 + ["s, 1"] * 2
+    assert frame["vote"].to_list() == ["yes", "no"] * 3
+    shown = [row[0] for row in made.sheet().tables[0].rows]
+    assert shown == ["n, 1"] * 2 + ["n, (null)"] * 2 + ["s, 1"] * 2

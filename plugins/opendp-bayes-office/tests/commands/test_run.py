@@ -5,9 +5,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.surveys.survey_query import SurveyQuery
+from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.files.files import Source
 from opendp_bayes_office.report.specification_text import tomllib
 from tests.helpers.command_line import run
@@ -59,6 +61,11 @@ REFUSED = [
     ('"by": "town"', '"by": "city"', r"votes.json: results[1].by: 'city' is not under columns"),
     ('"share": 3', '"scale": 3', r"votes.json: results[1].scale: is not a field; must be one of"),
     ('"share": 3', '"prior": [1]', r"prior=[1.0]: has shape (1,); must have 3 entries"),
+    (
+        '["x", "y"]',
+        '["x", "y"], "recode": {"z": "w"}',
+        "columns.town.recode: {'z': 'w'}: must lead",
+    ),
     ('"laplace_parameters"', '"laplace"', r"questions['vote']: mechanism='laplace': is not"),
     ('"laplace_parameters"', '"knorm_parameters"', "is not in the first line of votes.csv"),
 ]
@@ -112,3 +119,47 @@ def test_a_title_of_several_lines_is_one_line_of_a_ledger(place: Path) -> None:
     run("ledger", "spent.db", "--epsilon", "9e4")
     run("run", "lines.toml", "votes.csv", "-o", "made.json", "--ledger", "spent.db")
     assert "Votesandtowns" in run("ledger", "spent.db")
+
+
+def test_a_file_that_is_no_question_is_called_what_it_is(place: Path) -> None:
+    run("run", "votes.json", "votes.csv", "-o", "made.json")
+    for command in ("run", "report"):
+        message = run(command, "votes.csv", "votes.json", code=2)
+        assert "votes.csv: is a file with data" in message
+        message = run(command, "made.json", "votes.csv", code=2)
+        assert "made.json: format='opendp-bayes survey': holds results" in message
+    text = QUESTION.replace("20000.0", '1\nidentifier = "who"\nrows_per_identifier = 1')
+    Path("who.toml").write_text(text)
+    message = run("run", "who.toml", "votes.csv", code=2)
+    assert "column 'who' is not in" in message
+    Path("empty.csv").write_text("")
+    message = run("run", "votes.json", "empty.csv", code=2)
+    assert "empty.csv: cannot be read as CSV" in message
+    message = run("run", "votes.json", "votes.csv", "-o", ".", code=2)
+    assert "--output .: exists already" in message
+    message = run("run", "votes.json", "votes.csv", "-o", "no/made.json", code=2)
+    assert "--output no/made.json: cannot be written (No such file or directory)" in message
+
+
+@pytest.mark.parametrize("unknown", ["other", "DROP"])
+def test_categories_that_almost_no_record_has_are_told(tmp_path: Path, unknown: str) -> None:
+    """Before, that nobody can see it; afterwards, from what was released, that it was so."""
+    data, question = tmp_path / "v.csv", tmp_path / "q.toml"
+    data.write_text("vote\n" + "Yes\n" * 300)
+    listed = ["init", data, "--categories", "vote=yes,no", "--epsilon", 30, "-o", question]
+    before = CliRunner().invoke(app, list(map(str, listed))).output
+    policy = f'[columns.vote]\nunknown = "{unknown}"'
+    question.write_text(question.read_text().replace("[columns.vote]", policy))
+    dry = " ".join(run("run", question, data, "--dry-run").split())
+    for said in (before, dry):
+        assert "No record was read" in said
+    page = tmp_path / "page.html"
+    told = CliRunner().invoke(app, ["report", str(question), str(data), "-o", str(page)]).output
+    shown = " ".join(run("run", question, data).split())
+    expected = (
+        "records of vote are none of yes, no: check the spelling"
+        if unknown == "other"
+        else "may be noise alone: if you expect more records, check the spelling"
+    )
+    for said in (" ".join(told.split()), shown, " ".join(page.read_text().split())):
+        assert expected in said
