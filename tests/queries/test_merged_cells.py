@@ -161,3 +161,16 @@ def test_parts_that_do_not_fit_are_refused():
         said = r"parts=.*: must hold the labels that each of 3|at `\$\.parts\[0\]`"
         with pytest.raises(ValueError, match=said):
             ob.Release.from_json(text[:begin] + bad + text[end:])
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ({"coarse": {"nulls": "b1"}}, r"nulls of 'county' .*'a1' and 'b1'"),
+        ({"fine": {"unknown": "c1"}}, r"unknown of 'county' .*'c1'"),
+        ({"coarse": {"nulls": ob.DROP}}, r"questions\['state'\]: .*'county' .*and DROP"),
+    ],
+)
+def test_records_that_are_counted_in_different_places_are_warned_about(policies, message):
+    with pytest.warns(UserWarning, match=message):
+        asked(**policies)
