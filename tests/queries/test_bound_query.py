@@ -110,3 +110,14 @@ def test_several_questions_are_one_composition(measure):
     assert spent == [part.map(context.d_in) for part in parts]
     assert restated[1].prior == (2.0, 2.0, 2.0)
     assert len(context.current_privacy_loss()) == 1
+
+
+def test_groups_need_noise_on_every_count_where_the_number_of_records_is_private():
+    grouped = {**GROUPED, "mechanism": "knorm_parameters"}
+    private = ListQuery(listed().query(), None, by=("region",))
+    with pytest.raises(ValueError, match=r"public number .* those of the"):
+        ob.posterior(private, "vote", **grouped)
+    public = ListQuery(listed("changes").query(), 6, by=("region",))
+    assert ob.posterior(public, "vote", size=6, **grouped).release().mechanism == (
+        ob.KNormParameters(1.0)
+    )

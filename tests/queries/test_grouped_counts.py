@@ -347,3 +347,43 @@ def test_a_chain_by_hand_needs_a_mechanism_that_noises_every_count():
     with pytest.raises(ValueError, match="must noise every count"):
         posterior >> ob.m.then_mechanism(PURE, Some(1.0))
     assert posterior.map(1) == 1
+
+
+REMAINDER = {"mechanism": "laplace_parameters", "total": "remainder"}
+
+
+BOUNDED = {"mechanism": ob.LaplaceParameters(1.0, total="bounded")}
+
+
+PRIVATE_SIZES = "a record may be in any group"
+
+
+BAD = [
+    ("town", {}, ValueError, r"\['town'\]=None: .* Pass .* Where a margin"),
+    ("share", {"categories": {"share": [0.5]}}, TypeError, "by='share': has type Float64; must"),
+    ("town", {"categories": {"town": []}}, ValueError, r"\]=\[\]: must name at least one group"),
+    ("town", {"categories": {"town": ["a", None]}}, TypeError, "None does not fit .* by nulls="),
+    ("town", {"categories": {"town": "a"}}, TypeError, r"\['town'\]='a': must be a sequence"),
+    ("n", {"categories": {"n": ["1"]}}, TypeError, r"\['n'\]=\['1'\]: '1' does not fit .* Int64"),
+    ("region", {"categories": {"region": ["west"]}}, ValueError, "'west' is not in the Enum"),
+    ("town", {"categories": {"town": ["a", "a"]}}, ValueError, r"\['a', 'a'\]: must not repeat"),
+    ("region", {"prior": [1.0] * 3}, ValueError, r"prior=.*has shape \(3,\); must have 2 entries"),
+    ("region", {"size": 10}, ValueError, "size=10: the number of records is private here"),
+    ("region", {"nulls": None}, ValueError, "nulls=None: column 'vote' may hold nulls"),
+    ("region", {"mechanism": "hellinger_exponential"}, ValueError, PRIVATE_SIZES),
+    ("region", {"mechanism": ob.KNormParameters(1.0)}, ValueError, f"KNorm.*{PRIVATE_SIZES}"),
+    ("region", REMAINDER, ValueError, f"total='remainder': .*{PRIVATE_SIZES}"),
+    ("region", BOUNDED, ValueError, f"total='bounded': .*{PRIVATE_SIZES}"),
+    ("region", {"mechanism": ob.LaplaceParameters(1.0)}, ValueError, f"total=.*{PRIVATE_SIZES}"),
+    ("region", {"mechanism": 3}, ValueError, "mechanism=3: .*Use mechanism='auto'"),
+    ("region", {"gamma": 0.1}, TypeError, r"gamma=0\.1: is .* nor an option"),
+    ("region", {"keys": ["a"]}, TypeError, r"keys=\['a'\]: is neither an argument"),
+    ("region", {"categories": {"town": ["a"]}}, ValueError, "'town' is not among the columns"),
+    ("region", {"by": "town"}, ValueError, "by='town': .*grouped already, by 'region'"),
+]
+
+
+@pytest.mark.parametrize(("by", "arguments", "error", "message"), BAD)
+def test_bad_arguments_are_refused_when_the_query_is_made(by, arguments, error, message):
+    with pytest.raises(error, match=message):
+        ob.posterior(context().query().group_by(by), "vote", **{"nulls": "no", **arguments})

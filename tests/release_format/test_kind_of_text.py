@@ -1,5 +1,9 @@
 """Texts given to `from_json` and `show` by mistake: what they are, and what reads them."""
 
+from pathlib import Path
+
+import pytest
+
 import opendp_bayes as ob
 from opendp_bayes.release_format.kind_of_text import _READERS
 from opendp_bayes_office.report.report_document import Report
@@ -28,3 +32,48 @@ def test_show_names_the_file_beside_a_page(tmp_path):
     assert "in the file of its name that ends in .json" in message
     page.write_bytes('{"a": 1}'.encode("utf-16"))
     assert "report.html: is not text in UTF-8" in run("show", page, code=2)
+
+
+READERS = (ob.Release, ob.DiscoveredRelease, ob.Survey, Report)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_of_another_kind_names_its_reader(reader, name):
+    kind, message = DOCUMENTS[name]
+    text = f'{{"format": "{name}", "version": 2}}'
+    if reader is kind:
+        message = "is not a|version=2: this package reads version [13]"
+    with pytest.raises(ValueError, match=message):
+        reader.from_json(text)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("votes/r.json", ValueError, r"text='votes/r\.json': .*not JSON; .* Path\('votes"),
+        (r"C:\my data\p.html", ValueError, "is a path, not JSON"),
+        (Path("r.json"), TypeError, r"what the file holds, .*read_bytes\(\).*, not \w+Path"),
+        (1, TypeError, "text: must be str or bytes"),
+        ("\n<!doctype html>", ValueError, "text: is a page in HTML"),
+        (b"<html>", ValueError, r"in \.json, which `opendp-bayes show`"),
+        ('{"a": 1}'.encode("utf-16"), ValueError, r"text: is in UTF-16, .* text\.decode\('utf-16"),
+        ("nothing", ValueError, r"text: is not a .*JSON"),
+        ("[1.5]", ValueError, r"text: is not a .*JSON"),
+        ("1.5", ValueError, r"text: is not a .*JSON"),
+        (b"\xff", ValueError, r"text: is not a .*JSON"),
+        (b'{"format": "\xff"}', ValueError, r"text: is not a .*JSON"),
+        (b'{"format": "a", "version": 3, "x": "\xff"}', ValueError, r"text: is not a .*JSON"),
+    ],
+)
+def test_what_is_no_document_says_what_it_is(reader, text, error, message):
+    with pytest.raises(error, match=message):
+        reader.from_json(text)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda kind: kind.__name__)
+def test_a_later_version_asks_for_a_newer_package(reader):
+    name = next(name for name, (kind, _) in DOCUMENTS.items() if kind is reader)
+    with pytest.raises(ValueError, match=r"version=9: .* `pip install --upgrade"):
+        reader.from_json(f'{{"format": "{name}", "version": 9, "new": []}}')

@@ -129,3 +129,15 @@ def test_the_frame_of_tables_in_groups_of_several_columns():
     assert frame["vote"].to_list() == ["yes", "no"] * 3
     shown = [row[0] for row in made.sheet().tables[0].rows]
     assert shown == ["n, 1"] * 2 + ["n, (null)"] * 2 + ["s, 1"] * 2
+
+
+OF_THREE: Any = (("a", "b", "c"), (1.0,) * 3, ob.LaplaceParameters(1.0), guarantee(30))
+
+
+PARTS = GroupedRelease(("n", "s"), ((9, 1, 2), (2, 3, 4)), *OF_THREE, rest=9)
+
+
+@pytest.mark.parametrize("sizes", [(0, 8), (8, 0), (-1, 8), (20, 11), (5,), (5, 5, 5)])
+def test_public_sizes_are_positive_and_together_no_more_than_all(sizes: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"sizes=.*: must be a positive number"):
+        replace(PARTS, sizes=sizes)

@@ -143,6 +143,26 @@ def test_cells_of_a_joint_table_are_written_as_lists_that_fit_the_schema():
     assert Release.from_json(made.to_json()) == made
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "match"),
+    [
+        ("axes", ["region"], r"axes=\['region'\]: must be different"),
+        ("axes", ["region", "region"], "axes=.*: must be different"),
+        ("axes", [], "category is one value"),
+        ("axes", [1, 2], "is not a release in JSON"),
+        ("categories", list("abc"), "category a list with a"),
+        ("categories", [["a", "b"]] * 3, "must be all different"),
+        ("categories", [["a", str(i), "c"] for i in range(3)], "a value of each"),
+        ("categories", [["a", None]] * 3, "is not a release in JSON"),
+    ],
+)
+def test_documents_that_are_no_table_are_refused(field, value, match):
+    cells = (("north", "no"), ("north", 3), ("so$_uth$", "yes"))
+    made = dataclasses.replace(release(), categories=cells, axes=("region", "vote"))
+    with pytest.raises(ValueError, match=match):
+        Release.from_json(json.dumps({**json.loads(made.to_json()), field: value}))
+
+
 #: What the schema cannot say: fields that must agree with each other, and what only the mechanism
 #: knows.
 AGREEMENT = {
@@ -299,3 +319,22 @@ def test_counts_are_the_projection_of_what_was_drawn(mechanism, drawn, counts):
     assert made.concentration.tolist() == [a + x for a, x in zip(made.prior, counts, strict=True)]
     again = Release.from_json(made.to_json())
     assert (again.noisy_counts, again.counts) == (drawn, counts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "noisy_counts",
+        "{",
+        "[]",
+        "null",
+        "1",
+        b"\xff\xfd",
+        '{"noisy_counts": [1, 2]}',
+        '{"format": NaN}',
+    ],
+)
+def test_what_is_not_a_release_in_json_is_rejected(text):
+    with pytest.raises(ValueError, match="text: is not a release"):
+        Release.from_json(text)

@@ -70,3 +70,17 @@ def test_sets_and_changes_totals():
     assert "ε = 3, δ = 0.001 is left" in run("ledger", "b", "--epsilon", 3, "--delta", 0.001)
     assert "epsilon=None: must be given, because" in run("ledger", "b", "--rho", 3, code=2)
     assert "delta=0.1: goes with epsilon" in run("ledger", "b", "--delta", 0.1, code=2)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("ledger", "none"), "none: cannot be used (No such file or directory), so nothing is"),
+        ((*RELEASE, "--epsilon", 1), "b: cannot be used (No such file or directory), so nothing"),
+        (("ledger", "votes.csv"), "ledger votes.csv: is no ledger; name a file that ob.Ledger or"),
+        (("ledger", "votes.csv", "--epsilon", 1), "ledger votes.csv: is no ledger; name"),
+    ],
+)
+def test_refuses(command, message):
+    assert message in run(*command, code=2)
+    assert not Path("b").exists()

@@ -163,3 +163,12 @@ def test_categories_that_almost_no_record_has_are_told(tmp_path: Path, unknown: 
     )
     for said in (" ".join(told.split()), shown, " ".join(page.read_text().split())):
         assert expected in said
+
+
+def test_init_says_what_is_missing_before_a_specification_can_run(place: Path) -> None:
+    made = CliRunner().invoke(app, ["init", "votes.csv", "--header"])
+    assert made.exit_code == 0
+    assert "--categories COLUMN=a,b,c" in made.stderr
+    Path("empty.toml").write_text(made.stdout)
+    message = run("report", "empty.toml", "votes.csv", code=2)
+    assert "results: is missing; add it." in message

@@ -64,3 +64,13 @@ def test_bytes_are_named_by_their_ranges() -> None:
     assert hexadecimal("") == ""
     assert hexadecimal("~") == "7E"
     assert hexadecimal("BA0\\") == "30, 41–42, 5C"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "morse", "rot13", "utf-7", "latin-1-sig", "mbcs", "locale", "os.path", "x" * 5000]
+)
+def test_other_names_are_refused_with_the_list(name: str) -> None:
+    with pytest.raises(ValueError, match="not an encoding that is") as error:
+        as_encoding(name)
+    assert f": {', '.join(HIDDEN)}. Save the file in UTF-8." in str(error.value)
+    assert len(str(error.value)) < 1500
