@@ -5,7 +5,7 @@ two and an origin a multiple of it; between its points a law is a cubic of Lagra
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,8 +29,10 @@ class Lattices:
     masses: Floats
 
     @classmethod
-    def joined(cls, several: "Sequence[Lattices]") -> "Lattices":
-        """The rows of several, with as many points each."""
+    def joined(cls, several: "list[Lattices]") -> "Lattices":
+        """The rows of several, with as many points each. The list is emptied, so that memory does
+        not hold them twice.
+        """
         origin, step = (
             np.concatenate([getattr(lattices, field) for lattices in several])
             for field in ("origin", "step")
@@ -38,7 +40,8 @@ class Lattices:
         points = max(lattices.points for lattices in several)
         masses = np.zeros((*several[0].masses.shape[:-2], origin.size, points))
         first = 0
-        for lattices in several:
+        while several:
+            lattices = several.pop(0)
             rows = slice(first, first := first + lattices.origin.size)
             masses[..., rows, : lattices.points] = lattices.masses
         return cls(origin, step, masses)

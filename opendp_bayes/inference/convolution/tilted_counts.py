@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from opendp_bayes.inference.laws.count_cells import Cells, cells_from, refined
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
@@ -174,10 +175,13 @@ class TiltedCounts:
         peaks = heights.max(axis=2)
 
         def log_weight(category: Integers, counts: Floats) -> Floats:
-            own = categories.log_weight(category, counts, anchor)
-            along = tilts[:, None] * (counts - anchor[category]) - peaks[:, category]
-            largest = along.max(axis=0)
-            return own + largest + np.log(np.exp(along - largest).sum(axis=0))
+            number = tilts.size * counts.size // _BLOCK + 1
+            blocks = zip(*(np.array_split(x, number) for x in (category, counts)), strict=True)
+            along = [
+                log_sum_exp(tilts[:, None] * (x - anchor[row]) - peaks[:, row], axis=0)
+                for row, x in blocks
+            ]
+            return categories.log_weight(category, counts, anchor) + np.concatenate(along)
 
         # Each seed has a cell of its own, and so has what is between two.
         edges = np.concatenate([seeds, seeds + 1], axis=1).astype(np.float64)
