@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from itertools import permutations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,6 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.inference.learned.noised_table import margins_of, table_of
-from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
-from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
 from tests.helpers.contexts import checked_context
 from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
@@ -139,19 +137,6 @@ def test_other_posteriors_keep_what_has_no_order(release: Any) -> None:
         posterior.given(["18-29", "missing"]).quantile(0.5)
 
 
-def test_a_label_that_is_listed_is_in_the_order() -> None:
-    """What a user lists in the order is in it: nulls may stand for the least or the largest."""
-    listed = asked("age", categories=[*AGES, "missing"], nulls="missing", unknown="65+")
-    assert listed.unordered == () == listed.posterior.quantile(0.5).left_out
-    assert listed.posterior.quantile(0.5).category == "45-64"
-    assert listed.posterior.quantile(0.9).category == "missing"
-    of_type = PEOPLE.select(pl.col("age").cast(pl.Enum([*AGES, "?", "missing"])))
-    enum = checked_context(of_type, loss={"epsilon": 9.0}, parts=None)
-    for label, unordered in (("missing", ()), ("none", ("none",))):
-        query = ob.posterior(enum.query(epsilon=1.0), "age", nulls=label, prior=1.0)
-        assert query.release().unordered == unordered
-
-
 def test_the_median_is_that_of_the_records_in_order() -> None:
     """Against the same draws without these labels, from which private counts hardly differ."""
     mechanism = ob.LaplaceParameters(3.0, total="private")
@@ -164,24 +149,6 @@ def test_the_median_is_that_of_the_records_in_order() -> None:
     # Negative control: they matter where nobody says that they stand for no value.
     unsaid = ob.Release(drawn, labels, prior, mechanism, guarantee(None)).posterior.quantile(0.5)
     assert np.abs(unsaid.probabilities[:4] - expected).max() > 0.1
-
-
-@pytest.mark.parametrize("axes", list(permutations("xyz")))
-def test_each_axis_has_its_own_by_every_door_to_it(axes: tuple[str, ...]) -> None:
-    labels = {"x": "a", "y": "ab", "z": "abc"}
-    cells = tuple(product(*([*labels[axis], f"no {axis}"] for axis in axes)))
-    nulls = tuple(f"no {axis}" for axis in axes)
-    noise, prior = ob.LaplaceParameters(1.0, total="private"), (1.0,) * 24
-    table = ob.Release((2,) * 24, cells, prior, noise, guarantee(None), axes, nulls=nulls)
-    for axis in axes:
-        others = [other for other in axes if other != axis]
-        doors: list[Any] = [
-            groups_of_table(table, others),
-            table.by(*others)["a", "a"],
-            table.posterior.marginal(axis),
-            table.posterior.conditional(axis, **dict.fromkeys(others, "a")),
-        ]
-        assert [door.unordered for door in doors] == [(f"no {axis}",)] * 4
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -201,20 +168,3 @@ def test_walks_of_a_learned_prior_end_before_them(order: int) -> None:
     assert apart.tolist() == [-0.25, -0.25, -0.25, 0.75]
     assert margins["v",].reach[-1] == margins["v",].reach.max()
     assert np.ptp(margins["w",].reach) == 0.0
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_what_any_of_combined_releases_leaves_out_is_left_out(order: int) -> None:
-    noise = ob.LaplaceParameters(1.0, total="private")
-    listed = ob.Release((3, 2, 4), ("a", "b", "none"), (1.0,) * 3, noise, guarantee(None))
-    own = replace(listed, noisy_counts=(2, 4, 3), nulls=("none",))
-    assert ob.combine([listed, own][::order], records="same").unordered == ("none",)
-    cells = tuple(product(["p", "q"], ["a", "b", "none"]))
-    joint = ob.Release((1,) * 6, cells, (1.0,) * 6, noise, guarantee(None), axes=("w", "v"))
-    both = [joint, replace(joint, noisy_counts=(2,) * 6, nulls=(None, "none"))][::order]
-    combined = ob.combine(both, records="same")
-    for posterior in (combined.marginal("v"), combined.conditional("v", w="p")):
-        assert posterior.unordered == posterior.quantile(0.5).left_out == ("none",)
-    assert combined.marginal("w").unordered == ()
-    tables = {name: replace(one, columns=("v",)) for name, one in {"x": listed, "y": own}.items()}
-    assert NoisyTables.of([*tables.items()][::order]).unordered == {"v": ("none",)}

@@ -1,7 +1,6 @@
 """Many categories, groups and results: the first are shown, and too many refused at once."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import opendp.prelude as dp
@@ -9,7 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.display.sheet import MOST_ROWS, Sheet
+from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.tables import Table
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import MOST_RESULTS
@@ -31,34 +30,6 @@ def released(number: int) -> ob.Release:
 @pytest.fixture(scope="module")
 def many() -> ob.Release:
     return released(MANY)
-
-
-def test_texts_and_tables_of_many_categories_say_how_many_are_left(many: ob.Release) -> None:
-    survey = ob.Survey(("one", "two"), (many, released(20)))
-    start = time.process_time()
-    texts = [repr(many), repr(survey), str(survey)]
-    shown = str(many.sheet(wait=False))
-    pages = [many._repr_html_(), survey._repr_html_()]
-    assert time.process_time() - start < 20
-    assert f"'c99': 99, and {MANY - 100} more}}" in texts[0]
-    assert f"1.0, and {MANY - 100} more]" in texts[0]
-    assert all(len(text) < 10_000 for text in texts)
-    assert f"\nand {MANY - MOST_ROWS} more\n" in shown
-    assert f"and {MANY - MOST_ROWS} more" in pages[0]
-    assert f"and {MANY - MOST_ROWS // 2} more" in pages[1], "each of two tables has half of them"
-    assert all(page.count("<tr>") < MOST_ROWS + 10 for page in pages)
-
-
-def test_the_command_shows_the_first_rows(many: ob.Release, tmp_path: Path) -> None:
-    """It took 25 s for 30 000 rows, nearly all of it to lay them out."""
-    file = tmp_path / "many.json"
-    file.write_text(ob.Survey(("one", "two"), (many, many)).to_json())
-    start = time.process_time()
-    shown = run("show", file)
-    assert time.process_time() - start < 25
-    assert shown.count(f"and {MANY - MOST_ROWS // 2} more") == 2
-    assert len(shown.splitlines()) < MOST_ROWS + 50
-    assert shown.index(" c0 ") < shown.index(" c1 ")
 
 
 def table_of(*sizes: int) -> Sheet:
@@ -86,21 +57,6 @@ def test_nothing_is_said_where_all_is_shown() -> None:
     assert "more" not in table_of(3)._repr_html_()
     assert shortly("ab", 2) == "a, b"
     assert shortly(range(101), 101).endswith("99, and 1 more")
-
-
-def test_pictures_draw_the_first(pictures: None) -> None:
-    """A dot for each of 3000 categories took minutes."""
-    start = time.process_time()
-    ax = released(300).plot()
-    assert len(ax.get_yticklabels()) == 100
-    assert ax.get_xlabel() == "Share (the first 100 of 300 rows)"
-    figure = ob.Survey(("q",), (released(300),)).plot()
-    assert figure.findobj(lambda part: "the first 100 of 300 rows" in str(part))
-    cells = tuple((f"a{i}", f"b{j}") for i in range(110) for j in range(2))
-    table = release((5,) * 220, cells, axes=("a", "b")).plot()
-    assert len(table.get_yticklabels()) == 100
-    assert table.get_ylabel() == "a (the first 100 of 110 rows)"
-    assert time.process_time() - start < 60
 
 
 def context(**columns: pl.Series) -> dp.Context:

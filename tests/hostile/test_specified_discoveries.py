@@ -1,7 +1,6 @@
 """Categories that nobody listed, asked for by specifications, owners' files and options."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import opendp_bayes as ob
 from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.specification_text import read_owner_file, read_specification
 from tests.helpers.command_line import run
-from tests.helpers.pages_of_reports import Page
 
 CODES = ["A01"] * 300 + ["B02"] * 200 + ["b02"] * 50 + [f"rare {n}" for n in range(50)]
 ALONE = "Ada Lovelace of 12 St James Square"
@@ -67,13 +65,6 @@ def released(*arguments: object) -> Any:
 
 
 # --- specifications
-def test_a_specification_discovers_categories(place: Path) -> None:
-    release = released("run", "asked.toml", "codes.csv")
-    assert release.categories == ("A01", "B02", "b02")
-    assert release.counts == (300, 200, 50)  # within the noise of this ε, of less than 1e-12
-    assert release.rest.noisy_count == pytest.approx(50, abs=6)
-    assert (release.epsilon, release.delta) == (pytest.approx(40.0), pytest.approx(1e-7))
-    assert ALONE not in release.to_json()
 
 
 def test_people_are_counted_where_there_is_an_identifier(place: Path) -> None:
@@ -82,16 +73,6 @@ def test_people_are_counted_where_there_is_an_identifier(place: Path) -> None:
     release = released("run", "asked.toml", "codes.csv")
     assert release.people
     assert release.counts == (150, 100, 25)
-
-
-def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
-    release = released("run", "asked.toml", "codes.csv")
-    law = release.discovery.law
-    for data in ([], ["codes.csv"]):
-        shown = run("run", "asked.toml", *data, "--dry-run").split("\n")
-        row = next(line for line in shown if line.startswith("code"))
-        counts = [str(law.least_shown(share)) for share in (0.5, 0.95, 0.99)]
-        assert row.split()[-3:] == counts
 
 
 BY_TOWN = 'by = "town"\n[columns.town]\ncategories = ["here"]'
@@ -210,19 +191,3 @@ def test_labels_are_kept_as_they_are_and_shown_without_controls(place: Path) -> 
     assert "\\u202eb" in "".join(shown.split())
     assert "\u202e" not in shown
     assert json.loads(Path("bad.json").read_text())["categories"] == ["=1+1", "\u202eb"]
-
-
-@pytest.mark.parametrize("of", ["epsilon", "rho"])
-def test_a_budget_with_delta_is_entered_and_shown_with_it(of: str, place: Path) -> None:
-    Path("asked.toml").write_text(asked(privacy=f"{of} = 40.0\ndelta = 1e-7"))
-    run("ledger", "b.ledger", "--dataset", "codes", f"--{of}", 99, "--delta", 1e-3)
-    for number, way in enumerate(("run", "report"), start=1):
-        output = f"{way}.{'json' if way == 'run' else 'html'}"
-        run(way, "asked.toml", "codes.csv", "-o", output, "--ledger", "b.ledger")
-        spent = ob.Ledger("b.ledger").spent
-        assert (spent.kind, spent.value) == (of, 40.0 * number)
-        assert spent.delta == pytest.approx(number * 1e-7)
-    said = " ".join(Page(Path("report.html").read_text()).text["promise"].split())
-    symbol = {"epsilon": "ε", "rho": "ρ"}[of]
-    (delta,) = re.findall(rf"at most {symbol} = 40, δ = (.+?), for", said)
-    assert 0 < float(delta) <= 1e-7

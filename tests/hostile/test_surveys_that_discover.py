@@ -132,17 +132,6 @@ def test_categories_to_discover_are_a_question_of_its_own():
         ob.survey(context().query(), {"code": asked})
 
 
-def test_a_plan_of_its_own_and_groups_of_the_others_go_together():
-    query = context().query()
-    of_some = ob.discover(query.filter(pl.col("vote") == "yes"), **CODE)
-    listed = {"column": "vote", "categories": {"vote": ["yes", "no"], "town": ["here"]}}
-    more = {"nulls": ob.DROP, "unknown": ob.DROP}
-    asked = ob.survey(query.group_by("town"), {"code": of_some, "vote": {**listed, **more}})
-    answers = asked.release()
-    assert answers["code"].counts[0] == pytest.approx(267, abs=60)
-    assert answers["vote"].groups == ("here",)
-
-
 def test_no_posterior_is_made_of_discovered_questions_together_with_others():
     asked = survey(context().query())
     with pytest.raises(ValueError, match="that are to be discovered"):

@@ -8,7 +8,6 @@ import pytest
 from scipy import special
 
 from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters, combine
-from opendp_bayes.inference.answers.quantities import Quantities
 from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers import brute_force
 from tests.helpers.shortened import interpolate_less
@@ -60,28 +59,6 @@ def test_finite_moments_near_the_edge(release):
     assert found.std() == pytest.approx(np.sqrt(second - mean**2), rel=1e-2)
     right = weights @ special.betainc(a, b, found.median() / (1 + found.median()))
     assert right == pytest.approx(0.5, abs=1e-3)
-
-
-def test_a_table_shows_the_probability_that_may_be_other_than_one(release):
-    """Of each number that is positive for certain, that of being above 0 is always 1."""
-    posterior = release(LaplaceParameters(1.5), (30, 80, 50), 160, (1.0,) * 3).posterior
-    shown = {
-        "P(> 1)": [posterior.ratio("a", "c"), posterior.odds("b")],
-        "P(> 0.5)": [posterior["b"], *posterior.cumulative().values()],
-        "P(> 0)": [posterior.difference("b", "c"), posterior.quantity(lambda p: p["a"] - p["b"])],
-        "": [posterior.quantile(0.5, edges=[0, 1, 2, 3]).value],
-    }
-    for heading, quantities in shown.items():
-        for one in quantities:
-            first, row = repr(Quantities([(one.label, one)])).splitlines()[:2]
-            assert heading in first if heading else "P(>" not in first
-            if heading:
-                above = float(heading[4:-1])
-                share = (one.sample(40_000, random_state=1) > above).mean()
-                assert float(row.split()[-1]) == pytest.approx(share, abs=0.01)
-                assert one.probability() == one.probability(above)
-    merged = release(LaplaceParameters(1.5), (30, 80, 50), 160, (1.0,) * 3).posterior.odds("b")
-    assert 0.01 < merged.probability().value < 0.99
 
 
 @dataclass(frozen=True)

@@ -489,18 +489,6 @@ def test_wrong_arguments():
     refused("what 'hellinger_exponential' drew depends on the prior that", of=drawn, prior=2.0)
 
 
-@pytest.mark.parametrize("prior", [3.0, [1.0, 2.0, 0.5, 4.0, 1.0, 1.0]])
-@pytest.mark.parametrize("learned_prior", [True, False])
-def test_another_prior_is_that_of_a_release_that_was_asked_for_with_it(prior, learned_prior):
-    own = released((30, 2, 7, 11, -1, 19))
-    own = replace(own, learned_prior=learned_prior)
-    array = tuple(np.broadcast_to(prior, 6).tolist())
-    found = ob.noise_aware_posterior(own, prior=prior)
-    same = ob.noise_aware_posterior(replace(own, prior=array, learned_prior=False))
-    assert found.mean().tolist() == same.mean().tolist()
-    assert own.prior == (1.0,) * 6, "the release stays as it was"
-
-
 def test_chains_calculate_in_one_thread_and_leave_the_others_as_they_are(monkeypatch):
     """Threads that wait for each other over small matrices take most of the time."""
     seen, run = [], learned_posterior._run

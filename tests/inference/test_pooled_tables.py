@@ -141,24 +141,6 @@ def test_public_sums_are_kept(name):
     assert len({tuple(row) for row in records.tolist()}) > 1 or name.startswith("sizes")
 
 
-@pytest.mark.usefixtures("few_draws")
-def test_variables_make_the_groups_and_the_categories():
-    cells = [(r, s, v) for v in ("yes", "no") for r in ("n", "s") for s in (1, 2)]
-    drawn = (40, 30, 20, 10, 1, 2, 3, 4)
-    release = ob.Release(
-        drawn, tuple(cells), (1.0,) * 8, KNORM, guarantee(110), ("region", "sex", "vote")
-    )
-    by_two = release.pooled(by=["region", "sex"], ess=10)
-    assert list(by_two) == [("n", 1), ("n", 2), ("s", 1), ("s", 2)]
-    assert by_two.categories == ("yes", "no")
-    assert [one.mean()[0] > 0.5 for one in by_two.values()] == [True] * 4
-    by_one = release.pooled(by="sex", ess=10)
-    assert list(by_one) == [1, 2]
-    assert by_one.categories == (("n", "yes"), ("n", "no"), ("s", "yes"), ("s", "no"))
-    assert by_one[1].mean()[0] == pytest.approx(40 / 64, abs=0.1)
-    assert by_one.to_frame()["category"].to_list()[0] == "n, yes"
-
-
 def test_refuses_what_is_no_table_of_groups():
     one = ob.Release((3, 9), ("a", "b"), (1.0, 1.0), KNORM, guarantee(12))
     for by in ("region", []):

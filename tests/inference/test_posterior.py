@@ -258,25 +258,6 @@ def test_intervals_are_by_label(release):
         made["0"]
 
 
-def test_a_summary_has_the_names_of_arviz(release):
-    made = release(LaplaceParameters(3.0), (12, 30, 58), 100)
-    made = replace(made, categories=("a", "b", "none"), columns=("v",), unknown=("none",))
-    posterior = made.posterior
-    frame = posterior.summary(0.9, "hdi")
-    assert frame.columns == ["category", "mean", "sd", "hdi90_lb", "hdi90_ub"]
-    columns = posterior.mean(), posterior.std(), *posterior.interval(0.9, "hdi")
-    assert np.array_equal(frame.drop("category").to_numpy().T, columns)
-    assert posterior.summary(0.999).columns[3:] == ["eti99.9_lb", "eti99.9_ub"]
-    answered = posterior.summary(among="answered")
-    assert answered["category"].to_list() == ["a", "b"]
-    assert answered.equals(posterior.given(["a", "b"]).summary())
-    assert answered["mean"].sum() == pytest.approx(1, abs=1e-4)
-    whole = release(LaplaceParameters(3.0), (12, 30, 58), 100).posterior
-    assert whole.summary(among="answered").equals(whole.summary())
-    with pytest.raises(ValueError, match="among='some': must be one of"):
-        posterior.summary(among="some")
-
-
 def test_generators_draw(three):
     """What `random_state` of scipy takes: a seed repeats, a generator goes on."""
     rng = np.random.default_rng(5)

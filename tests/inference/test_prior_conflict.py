@@ -12,7 +12,6 @@ from tests.helpers.releases import guarantee
 
 LAPLACE, GAUSSIAN = ob.LaplaceParameters(3.0, total="private"), ob.GaussianParameters(3.0)
 NOISE = {LAPLACE: DiscreteLaplace(3.0), GAUSSIAN: DiscreteGaussian(3.0)}
-LEARNED = r"noise_aware_posterior\(release, prior='learned'\)"
 
 
 def released(drawn, mechanism, size=None, prior=1.0, columns=None):
@@ -67,28 +66,6 @@ def test_a_sparse_table_of_a_private_number_gives_one():
     assert ob.noise_aware_posterior(sparse()) is not None  # no law is asked, and nothing said
     assert "the posterior's number of records is 12" in message
     assert "prior='learned'" in message
-
-
-ASKED_FIRST = [lambda p: p.records, lambda p: p.counts, lambda p: p[0]]
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "asked"),
-    [
-        (LAPLACE, ASKED_FIRST[0]),
-        (GAUSSIAN, ASKED_FIRST[1]),
-        (LAPLACE, ASKED_FIRST[2]),
-        *(
-            pytest.param(*one, marks=pytest.mark.slow)
-            for one in zip((GAUSSIAN, LAPLACE, GAUSSIAN), ASKED_FIRST, strict=True)
-        ),
-    ],
-)
-def test_whatever_is_asked_first_warns_once(mechanism, asked):
-    posterior = ob.noise_aware_posterior(sparse(k=400, mechanism=mechanism))
-    with pytest.warns(UserWarning, match=LEARNED):
-        asked(posterior)
-    posterior.mean(), posterior.records, posterior.counts
 
 
 def test_margins_of_a_public_number_are_compared():

@@ -155,29 +155,10 @@ def test_a_wrong_function_fails_before_the_draws(ask, message, made, monkeypatch
         made.posterior.quantity(lambda theta: theta["z"])
 
 
-def test_a_function_that_is_nan_for_some_draws_is_refused(release):
-    """Counts of a draw may be 0 where those it was tried on are not."""
-    posterior = release(LaplaceParameters(1.0), (1, 0, 3), 4, (1.0, 1.0, 1.0)).posterior
-    with np.errstate(invalid="ignore"):
-        share = posterior.quantity(lambda n: n["a"] / (n["a"] + n["b"]), of="counts")
-        with pytest.raises(ValueError, match="function: returned nan for"):
-            share.mean()
-
-
 @pytest.mark.parametrize("ask", ["difference", "ratio"])
 def test_one_category_beside_itself_is_refused(ask, made):
     with pytest.raises(ValueError, match="second='b': must be another category"):
         getattr(made.posterior, ask)("b", "b")
-
-
-def test_labels_that_are_none_are_refused(made):
-    for ask in (made.posterior.odds, lambda label: made.posterior.ratio("a", label)):
-        with pytest.raises(KeyError, match="'z': is not a category"):
-            ask("z")
-    with pytest.raises(KeyError, match="'z': is not a category"):
-        made.posterior.difference("z", "a")
-    with pytest.raises(ValueError, match="level=0"):
-        made.posterior.odds("a").interval(0)
 
 
 def test_diagnostics_at_a_prompt(release, monkeypatch):

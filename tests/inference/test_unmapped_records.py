@@ -69,37 +69,6 @@ def test_it_is_said_where_the_exact_posterior_says_so(scale: float) -> None:
     assert {found for found, _ in told} == {True, False}
 
 
-@pytest.mark.parametrize(
-    ("size", "mechanism"),
-    [
-        (None, PRIVATE),
-        (None, GaussianParameters(2.0, total="private")),
-        (500, KNormParameters(1.0)),
-        (500, LaplaceParameters(1.0)),
-        (500, GaussianParameters(2.0)),
-    ],
-    ids=str,
-)
-def test_a_column_whose_categories_are_misspelt_is_named(size: int | None, mechanism: Any) -> None:
-    made = release((2, 3, 495), size=size, mechanism=mechanism, **OTHER)
-    said = f"About 99 % of the records of vote are none of yes, no: {LOOK}."
-    assert list(unmatched_in(made)) == [said]
-    assert all(said in made.sheet(wait=wait).notes for wait in (False, True))
-
-
-@pytest.mark.parametrize(
-    ("drawn", "others"),
-    [
-        ((60, 40, 400), OTHER),  # a share of .8
-        ((2, 3, 495), {}),  # nobody knows the column
-        ((2, 3, 495), {"columns": ("vote",), "unknown": (None,)}),  # it may be a category
-        ((1, -1, 3), OTHER),  # noise may have made all of it
-    ],
-)
-def test_nothing_is_said_where_it_is_not_known(drawn: tuple[int, ...], others: Any) -> None:
-    assert list(unmatched_in(release(drawn, **others))) == []
-
-
 def test_draws_of_matching_records_are_not_said_to_be_unmatched() -> None:
     rng = np.random.default_rng(1)
     counts, wrong = np.array([60, 50, 890]), 0  # a share of .89
@@ -118,58 +87,6 @@ def test_counts_that_noise_alone_makes_are_called_so() -> None:
         f" {LOOK} of vote."
     )
     assert list(unmatched_in(release((9, -1), ("yes", "no"), **dropped))) == []
-
-
-def test_of_a_joint_table_each_column_is_told_by_its_margin() -> None:
-    cells = list(product(("yes", "no", "other"), ("young", "old", "?")))
-    table = {"axes": ("vote", "age"), "columns": ("vote", "age"), "unknown": ("other", "?")}
-    drawn = [2, -1, 0, 1, 0, 0, 300, 290, 2]
-    (said,) = unmatched_in(release(drawn, cells, **table))
-    assert said == f"Nearly all records of vote are none of yes, no: {LOOK}."
-    drawn = [2, -1, 0, 1, 0, 0, 0, 1, 300]
-    both = [said.split(" are ")[0] for said in unmatched_in(release(drawn, cells, **table))]
-    assert both == [f"About 99 % of the records of {name}" for name in ("vote", "age")]
-
-
-def test_a_merged_category_is_unmatched_where_all_its_parts_are() -> None:
-    parts = {"parts": (("yes", "no"), ("other",)), **OTHER}
-    (said,) = unmatched_in(release((3, 300), ("either", "rest"), **parts))
-    assert "none of yes, no" in said
-    parts["parts"] = (("yes",), ("no", "other"))
-    assert list(unmatched_in(release((3, 300), ("yes", "rest"), **parts))) == []
-
-
-def test_records_in_no_group_are_told_where_their_number_is_public() -> None:
-    guarantee = PrivacyGuarantee(500, 1, LOSS, "MaxDivergence")
-    groups = GroupedRelease(
-        ("n", "s"),
-        ((1, 0), (2, 1)),
-        ("yes", "no"),
-        (1.0, 1.0),
-        KNormParameters(1.0),
-        guarantee,
-        rest=496,
-        grouped_by=("region",),
-    )
-    said = f"About 99 % of the records are in no group: {LOOK} of region."
-    assert list(unmatched_in_groups(groups, groups.grouped_by)) == [said]
-
-
-def test_groups_that_noise_alone_makes_are_called_so() -> None:
-    guarantee = PrivacyGuarantee(None, 1, LOSS, "MaxDivergence")
-    groups = GroupedRelease(
-        ("n", "s"),
-        ((1, 0), (-2, 1)),
-        ("yes", "no"),
-        (1.0, 1.0),
-        PRIVATE,
-        guarantee,
-        grouped_by=("region",),
-        columns=("vote",),
-        unknown=(None,),
-    )
-    (said,) = unmatched_in_groups(groups, groups.grouped_by)
-    assert said.startswith("All counts together are 0, which may be noise alone")
 
 
 @pytest.mark.parametrize("size", [None, 900])
@@ -202,3 +119,37 @@ def test_a_mechanism_without_noise_is_told_by_its_posterior() -> None:
     assert made.posterior["other"].probability(above=SHARE)[0] > CERTAINTY
     (said,) = unmatched_in(made)
     assert "of vote are none of yes, no" in said
+
+
+def test_records_in_no_group_are_told_where_their_number_is_public() -> None:
+    guarantee = PrivacyGuarantee(500, 1, LOSS, "MaxDivergence")
+    groups = GroupedRelease(
+        ("n", "s"),
+        ((1, 0), (2, 1)),
+        ("yes", "no"),
+        (1.0, 1.0),
+        KNormParameters(1.0),
+        guarantee,
+        rest=496,
+        grouped_by=("region",),
+    )
+    said = f"About 99 % of the records are in no group: {LOOK} of region."
+    assert list(unmatched_in_groups(groups, groups.grouped_by)) == [said]
+
+
+@pytest.mark.parametrize(
+    ("size", "mechanism"),
+    [
+        (None, PRIVATE),
+        (None, GaussianParameters(2.0, total="private")),
+        (500, KNormParameters(1.0)),
+        (500, LaplaceParameters(1.0)),
+        (500, GaussianParameters(2.0)),
+    ],
+    ids=str,
+)
+def test_a_column_whose_categories_are_misspelt_is_named(size: int | None, mechanism: Any) -> None:
+    made = release((2, 3, 495), size=size, mechanism=mechanism, **OTHER)
+    said = f"About 99 % of the records of vote are none of yes, no: {LOOK}."
+    assert list(unmatched_in(made)) == [said]
+    assert all(said in made.sheet(wait=wait).notes for wait in (False, True))

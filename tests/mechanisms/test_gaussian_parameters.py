@@ -9,21 +9,13 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from opendp_bayes import (
-    GaussianParameters,
-    KNormParameters,
-    PrivacyLoss,
-    Release,
-    calibrate,
-    load_mechanism,
-)
+from opendp_bayes import GaussianParameters, KNormParameters, calibrate, load_mechanism
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms import gaussian_parameters
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 from tests.helpers import oracles
-from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import slow
 
 
@@ -233,14 +225,6 @@ def test_error_under_rho_beside_k_norm_noise_at_the_bound_of_its_epsilon(k, rati
         closed = math.exp(gammaln(k / 2) - gammaln((k - 1) / 2)) * math.sqrt(2) * gaussian.scale
         if gaussian.scale > 3:
             assert ours.mean() == pytest.approx(closed, rel=0.03)
-
-
-def test_json() -> None:
-    for total in (None, "private"):
-        promise = guarantee(12, PrivacyLoss(math.inf, 0.5, math.inf))
-        noise = GaussianParameters(2.5, total)
-        made = Release((9, 4, -3), ("a", "b", "c"), (1.0,) * 3, noise, promise)
-        assert Release.from_json(made.to_json()) == made
 
 
 @pytest.mark.parametrize(("size", "moved"), [(10, 2), (None, 1)])

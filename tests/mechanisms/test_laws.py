@@ -1,22 +1,12 @@
 """What the families of laws say of themselves."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.mechanisms.laws import (
-    SATURATION,
-    AdditiveNoise,
-    ExponentialWeights,
-    Flips,
-    Law,
-    SimplexNoise,
-    saturated,
-)
+from opendp_bayes.mechanisms.laws import SATURATION, AdditiveNoise, saturated
 
 
 def of(*noised: bool) -> AdditiveNoise:
@@ -52,20 +42,3 @@ def test_saturation() -> None:
 
 def test_no_draw_is_cut_unless_the_law_says_so() -> None:
     assert of(True, True).cut == (-math.inf, math.inf)
-
-
-@pytest.mark.parametrize(
-    "law",
-    [
-        lambda scale: AdditiveNoise(DiscreteLaplace(scale), (True, True)),
-        SimplexNoise,
-        lambda scale: ExponentialWeights(HellingerExponential(scale)),
-        lambda scale: Flips(scale, ExponentialWeights(HellingerExponential(1.0))),
-        lambda scale: Flips(1.0, ExponentialWeights(HellingerExponential(scale))),
-    ],
-)
-def test_laws_are_equal_where_what_they_hold_is(law: Callable[[float], Law]) -> None:
-    """What is computed for one is kept for the other."""
-    assert law(1.0) == law(1.0)
-    assert hash(law(1.0)) == hash(law(1.0))
-    assert law(1.0) != law(2.0)

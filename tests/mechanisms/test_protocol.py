@@ -153,17 +153,6 @@ def test_one_release_and_no_delta_unless_asked_for(kind: Any) -> None:
     assert without == mechanism.proven_loss(1, size=4, prior=PRIOR, delta=0.0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_mechanism_is_a_value(kind: Any) -> None:
-    mechanism = kind(scale=1)
-    assert isinstance(mechanism, ob.Mechanism)
-    assert mechanism == kind(1.0)
-    assert hash(mechanism) == hash(kind(1.0))
-    with pytest.raises(AttributeError, match="cannot assign to field 'scale'"):
-        mechanism.scale = 2.0
-    assert mechanism.proven_loss(0, size=10, prior=PRIOR).rho == 0
-
-
 @pytest.mark.parametrize(
     ("refused", "error", "message"),
     [

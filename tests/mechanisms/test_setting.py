@@ -20,16 +20,6 @@ from tests.helpers.contexts import plain_context
 PRIOR = (1.0, 0.5, 2.0)
 
 
-def test_arguments_are_validated_and_copied() -> None:
-    own = ob.LaplaceParameters(2.0)
-    setting = Setting.of(own, np.int64(9), np.array(PRIOR))
-    assert (setting.mechanism, setting.size, setting.prior) == (own, 9, PRIOR)
-    assert setting.mechanism is not own
-    assert setting == Setting(own, 9, PRIOR)
-    assert hash(setting) == hash(Setting(own, 9, PRIOR))
-    assert setting.prior_array.tolist() == list(PRIOR)
-
-
 @pytest.mark.parametrize(
     ("mechanism", "size", "prior", "kind", "match"),
     [
@@ -52,14 +42,6 @@ def test_a_mechanism_must_be_hashable() -> None:
         Setting.of(Open(1.0), 9, PRIOR)
 
 
-def test_another_scale_has_another_law() -> None:
-    setting = Setting.of(ob.KNormParameters(2.0), 9, PRIOR)
-    other = setting.changed(scale=3.0)
-    assert setting.law == ob.KNormParameters(2.0).law(9, np.array(PRIOR))
-    assert other.law == ob.KNormParameters(3.0).law(9, np.array(PRIOR))
-    assert (other.size, other.prior) == (9, PRIOR)
-
-
 def test_only_what_is_built_in_is_accounted_for() -> None:
     class Own(ob.KNormParameters):
         pass
@@ -70,16 +52,6 @@ def test_only_what_is_built_in_is_accounted_for() -> None:
     # What it proves is for so many records, wherever they are.
     apart, one = (setting.proven_loss(Distance.limited(6, of)) for of in (1, 6))
     assert apart == one == Own(2.0).proven_loss(6, size=9, prior=np.array(PRIOR))
-
-
-def test_what_is_proven_and_released_is_the_mechanism_s() -> None:
-    mechanism = ob.mechanisms.SmoothHellingerExponential(2.0, beta=0.1)
-    setting = Setting.of(mechanism, 9, PRIOR)
-    for delta in (0.0, 1e-3):
-        proven = mechanism.proven_loss(2, size=9, prior=np.array(PRIOR), delta=delta)
-        assert setting.proven_loss(2, delta) == proven
-    noised = Setting.of(ob.LaplaceParameters(2.0), 9, PRIOR)
-    assert noised.projected(np.array([[-3, 5, 1]])).tolist() == [[0, 5, 4]]
 
 
 @pytest.fixture

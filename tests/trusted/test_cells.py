@@ -126,18 +126,6 @@ def test_a_size_that_is_not_public_is_refused_by_every_way_to_count(way: int) ->
     ways_to_count(domain, dp.symmetric_distance(), cells())[way]()
 
 
-@pytest.mark.parametrize("way", range(2))
-def test_a_public_number_is_stated(way: int) -> None:
-    domain = domain_of(vote=pl.String)
-    with pytest.raises(ValueError, match="size=None: under change-one neighbours"):
-        ways_to_count(domain, dp.change_one_distance(), cells())[way]()
-    counts = ways_to_count(domain, dp.change_one_distance(), cells(space=PUBLIC))[way]()
-    if way == 0:
-        together, (single,) = counts
-        counts = together >> single
-    assert counts.map(2) == 2
-
-
 @pytest.mark.parametrize("way", [0, 2, 3])
 def test_columns_are_looked_for_by_every_way_to_count(way: int) -> None:
     with pytest.raises(ValueError, match=r"axes: .*no column 'vote' of kind"):

@@ -13,8 +13,6 @@ from tables import ENGINES
 
 import opendp_bayes as ob
 from opendp_bayes_engines import EngineQuery, columns, context
-from opendp_bayes_engines.opening import table_of
-from opendp_bayes_engines.tables import Rows
 from tests.helpers.contexts import checked_context
 
 #: Of Dask, which the door of the core silences, and these tests go around.
@@ -145,19 +143,6 @@ def test_an_identifier_must_be_one_that_engines_share() -> None:
         context(table, privacy_unit=bounds, privacy_loss=dp.loss_of(epsilon=1.0))
 
 
-def test_under_changes_the_number_of_records_is_public_until_a_filter() -> None:
-    of = made(TABLE, shares=2, changes=1)
-    with pytest.raises(ValueError, match="size=None"):
-        ob.posterior(of.query(), "vote", **VOTES)
-    release = ob.posterior(of.query(), "vote", **VOTES, size=7).release()
-    assert (release.guarantee.relation, release.d_in) == ("change-one", 1)
-    filtered = of.query().filter(("age", ">=", 18))
-    with pytest.raises(ValueError, match="number of records is private"):
-        ob.posterior(filtered, "vote", **VOTES, size=7)
-    release = ob.posterior(filtered, "vote", **VOTES).release()
-    assert (release.guarantee.relation, release.d_in) == ("add/remove", 2)
-
-
 def test_people_are_counted_by_one_identifier_alone() -> None:
     def asked(query: EngineQuery) -> int | ob.Distance:
         counts, base = query.counts_of_values("vote", always=[], nulls="none")
@@ -187,16 +172,6 @@ def test_neighbours_of_one_person_move_values_by_one() -> None:
         moved = {here.get(key, 0) - there.get(key, 0) for key in here | there} - {0}
         assert moved == {1}
         assert sum(here.values()) - sum(there.values()) <= 3
-
-
-def test_steps_that_are_chained_by_hand_are_all_carried_out() -> None:
-    """A plan behind another one does not take its place."""
-    query = made(TABLE, contributions=1, identifier="person").query()
-    first, later = query.truncate_per_group(1), made(TABLE).query().filter(("age", ">", -99))
-    chained = first._plan() >> later._plan()
-    rows = chained(Rows(table_of(TABLE)))
-    assert rows.steps == (*first.steps, *later.steps)
-    assert chained.map(1) == 1
 
 
 def test_a_query_stays_as_it_is() -> None:

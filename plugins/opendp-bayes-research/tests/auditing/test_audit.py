@@ -5,9 +5,7 @@ probability at most 1e-6. Where draws have to catch a broken one, the bound that
 least 8 of its standard deviations above the claim (measured over 14 repetitions).
 """
 
-import copy
 import math
-import pickle
 import re
 from dataclasses import dataclass
 from itertools import pairwise
@@ -30,7 +28,7 @@ from opendp_bayes.mechanisms import (
     SmoothHellingerExponential,
     global_sensitivity,
 )
-from opendp_bayes_research import Audit, audit
+from opendp_bayes_research import audit
 from opendp_bayes_research.auditing.audit import typical_pairs
 from opendp_bayes_research.auditing.audited_draws import chi_square_p_value, log_ratio_bound
 from opendp_bayes_research.auditing.stated_law import LARGEST_TABLE
@@ -47,10 +45,6 @@ from tests.helpers.sweeps import some_of
 CONFIDENCE = 1 - oracles.FALSE_ALARM
 ONES, SMALL, TINY = (1.0, 1.0), (0.01, 0.01), (0.001, 0.001)
 ONES_3 = (1.0, 1.0, 1.0)
-
-
-def pickled(found: Audit) -> Any:
-    return pickle.loads(pickle.dumps(found))  # noqa: S301 - our own
 
 
 def audited(mechanism, size, prior, *, draws=5000, **options):
@@ -312,14 +306,6 @@ def test_what_is_audited_is_the_sampler_that_is_given() -> None:
     assert found.failures == ("draws", "fit")
     assert found.computed == audited(mechanism, 20, ONES).computed
     assert audited(mechanism, 20, ONES, sample=mechanism.sample).passed
-
-
-@pytest.mark.parametrize(
-    "copied", [copy.copy, copy.deepcopy, pickled], ids=["copy", "deep", "pickle"]
-)
-def test_an_audit_can_be_copied(copied: Any) -> None:
-    found = audited(LaplaceParameters(1.0), 20, ONES)
-    assert copied(found) == found
 
 
 def test_print_shows_the_verdict_every_claim_and_every_check() -> None:
