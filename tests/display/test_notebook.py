@@ -2,8 +2,7 @@
 
 from html.parser import HTMLParser
 
-from opendp_bayes import LaplaceParameters, PrivacyLoss, Release, plan
-from opendp_bayes.mechanisms import HellingerExponential
+from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.releases import guarantee
 
@@ -66,28 +65,3 @@ def test_nothing_comes_from_elsewhere_and_labels_are_text() -> None:
 def test_every_header_says_what_it_heads() -> None:
     assert Page(RELEASE._repr_html_()).scopes == ["col"] * 5 + ["row"] * 3
     assert Page(GROUPED._repr_html_()).scopes == ["col"] * 5 + ["row"] * 4
-
-
-def test_a_plan_has_a_row_for_every_mechanism_that_can_be_used() -> None:
-    mechanisms = [LaplaceParameters(1.0, total="private"), HellingerExponential(1.0)]
-    of = {"size": None, "guess_size": 90, "prior": [1.0, 1.0], "epsilon": 1.0}
-    found = plan(mechanisms=mechanisms, proportions=[0.3, 0.7], **of)
-    page = Page(found._repr_html_())
-    errors = [f"Error, {name}" for name in found.proportions]
-    heading = ["Mechanism, best first", "Scale", "ε", "ρ"]
-    assert page.rows[0] == [*heading, *errors, "Width, balanced"]
-    ((name, scale, epsilon, _, *errors, width),) = page.rows[1:]
-    assert (name, scale, epsilon) == ("LaplaceParameters (discrete, private)", "1", "1")
-    assert errors == [
-        f"{error.hellinger:.4f}{'*' * (error.method == 'simulated')}"
-        for error in found.rows[0].errors.values()
-    ]
-    planned = found.rows[0].errors["balanced"].interval_width
-    assert width.rstrip("*") == f"{planned:.4f}"
-    refused = f"HellingerExponential cannot be used. {found.rows[1].refused}"
-    for part in (
-        f"Recommended: {found.reason}",
-        "Plan for ε = 1. A private number of records, guessed to be 90",
-        refused,
-    ):
-        assert part in page.paragraph

@@ -75,49 +75,6 @@ def test_an_identifier_that_polars_takes_for_a_pattern_is_refused(name: str) -> 
         query(frame, contributions=[bound])
 
 
-SPECIFICATION = """
-title = "Votes"
-[privacy]
-epsilon = 100000.0
-unit = "one person"
-identifier = "{person}"
-rows_per_identifier = 1
-[columns."{vote}"]
-categories = ["a", "b"]
-nulls = "b"
-unknown = "DROP"
-[columns."{region}"]
-categories = ["n", "s"]
-nulls = "s"
-[[results]]
-column = "{vote}"
-by = "{region}"
-"""
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize(
-    ("person", "vote", "region"),
-    [("p", "^v.*$", "^region$"), ("p", "*", "^$"), ("p", "v", "*"), ("p", "", "^v$")],
-)
-def test_so_it_is_for_the_command(tmp_path, kind, person, vote, region):
-    columns = {person: [*"12345"], vote: ["a", "a", "b", None, "z"]}
-    others = {"votes": ["z"] * 5, "vote": ["z"] * 5}
-    frame = pl.DataFrame(columns | {region: ["n", "n", "n", None, "s"]} | others)
-    path, question = tmp_path / f"votes.{kind}", tmp_path / "q.toml"
-    getattr(frame, f"write_{kind}")(path)
-    question.write_text(SPECIFICATION.format(person=person, vote=vote, region=region))
-    found = ob.Release.from_json(run("run", question, path, "-o", "-"))
-    assert found.counts == ((2, 1), (0, 1))
-    options = ("--column", vote, "--categories", "a,b", "--unknown", "DROP")
-    limit = ("--identifier", person, "--rows-per-identifier", 1)
-    by = ("--by", f"{region}=n,s", "--epsilon", EXACT, "-o", "-")
-    found = ob.Release.from_json(run("release", path, *options, *limit, *by))
-    alone = ob.Release.from_json(run("release", path, *options, "--epsilon", EXACT, "-o", "-"))
-    assert alone.counts == (2, 1)
-    assert found.counts == ((2, 1), (0, 0))
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(("given", "near"), [("vot", True), ("Votes", True), ("age", False)])
 def test_a_name_that_is_nearly_right_is_said_to_be_so(tmp_path, kind, given, near):

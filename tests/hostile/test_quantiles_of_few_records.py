@@ -80,12 +80,3 @@ def test_quantiles_that_noise_hides_have_a_warning() -> None:
     hidden = levels(STEEP[:20], 30.0)
     with pytest.warns(UserWarning, match=r"levels 0.5 lie .* 0\.[89]\d*"):
         hidden["bin"].quantile(0.5)
-
-
-@pytest.mark.parametrize("name", ["clear counts", "small groups"])
-def test_clear_counts_and_small_groups_have_none(name: str, steep: Any) -> None:
-    clear = steep if name == "clear counts" else levels(STEEP[:20], 30.0, 4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clear["bin"].quantile(0.5)
-        clear["group"].merged({"first": clear["group"].categories[:2]}).quantile(0.5)

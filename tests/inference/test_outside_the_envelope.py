@@ -129,16 +129,6 @@ def test_draws_that_no_counts_give_are_refused(name):
         noise_aware_posterior(laplace(*settings))
 
 
-@pytest.mark.parametrize("total", ["remainder", "truncated"])
-def test_draws_of_all_but_one_count_may_be_few_and_not_more_than_all_records(total):
-    """Of which the last count is what they leave."""
-    law, rest = LaplaceParameters(0.1, total=total), (tuple("abc"), (1.0, 2.0, 1.0))
-    few = Release((8, 9, 983), *rest, law, guarantee(1000))
-    assert noise_aware_posterior(few).mean()[2] > 0.9
-    with pytest.raises(ValueError, match=r"noisy_counts: sums to 1700, .*size=1000 records"):
-        noise_aware_posterior(Release((800, 900, -700), *rest, law, guarantee(1000)))
-
-
 @pytest.mark.parametrize("name", [name for name in OUTSIDE | IMPOSSIBLE if "entry" not in name])
 def test_a_learned_prior_and_tables_of_the_same_records_have_such_bounds_too(name):
     *settings, message = (OUTSIDE | IMPOSSIBLE)[name]

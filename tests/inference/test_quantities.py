@@ -115,27 +115,6 @@ def test_cumulative_probabilities(made, mixture):
     assert found["a"].interval() == pytest.approx(made.posterior["a"].interval(), rel=1e-6)
 
 
-def test_functions_of_the_probabilities_and_of_the_counts(made, mixture):
-    a, weights = mixture
-    total = a.sum(axis=1)
-    found = made.posterior.quantity(lambda p: p["b"] - 2 * p["c"] + p["a"] ** 2, "score")
-    expected = (a[:, 1] - 2 * a[:, 2]) / total + a[:, 0] * (a[:, 0] + 1) / total / (total + 1)
-    assert found.mean() == pytest.approx(
-        weights @ expected, abs=STANDARD_ERRORS * found.standard_error
-    )
-    assert found.standard_error == pytest.approx(found.std() / 200)
-    assert found.draws == 40_000
-    counts = made.posterior.quantity(lambda n: n["b"] - n["c"], of="counts", draws=20_000)
-    sets = a - np.array(PRIOR)
-    share = weights @ (sets[:, 1] > sets[:, 2])
-    found = counts.probability()
-    assert found.value == pytest.approx(share, abs=STANDARD_ERRORS * found.standard_error)
-    assert counts.mean() == pytest.approx(
-        weights @ (sets[:, 1] - sets[:, 2]), abs=STANDARD_ERRORS * counts.standard_error
-    )
-    assert counts.sample(5, random_state=1).tolist() == counts.sample(5, random_state=1).tolist()
-
-
 @pytest.mark.parametrize(
     ("ask", "message"),
     [

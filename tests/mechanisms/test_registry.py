@@ -8,20 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from opendp_bayes import (
-    GaussianParameters,
-    KNormParameters,
-    LaplaceParameters,
-    available_mechanisms,
-    load_mechanism,
-)
-from opendp_bayes.mechanisms import (
-    HellingerExponential,
-    Mechanism,
-    PermuteAndFlip,
-    SmoothHellingerExponential,
-    registry,
-)
+from opendp_bayes import LaplaceParameters, available_mechanisms, load_mechanism
+from opendp_bayes.mechanisms import Mechanism, registry
 from opendp_bayes.mechanisms.registry import known_mechanism
 
 
@@ -101,20 +89,6 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
         points.append(Recorded(name=name, value=key, group=group))
 
     return add
-
-
-def test_the_built_in_mechanisms(install: Any) -> None:
-    built_in = [
-        *(GaussianParameters, HellingerExponential, KNormParameters, LaplaceParameters),
-        *(PermuteAndFlip, SmoothHellingerExponential),
-    ]
-    names = [
-        *("gaussian_parameters", "hellinger_exponential", "knorm_parameters", "laplace_parameters"),
-        *("permute_and_flip", "smooth_hellinger_exponential"),
-    ]
-    assert available_mechanisms() == [kind.name for kind in built_in] == names
-    for kind in built_in:
-        assert load_mechanism(kind.name) is known_mechanism(kind.name) is kind
 
 
 def test_a_plugin_is_listed_without_being_loaded(install: Any) -> None:

@@ -4,14 +4,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from unittest.mock import patch
 
-import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.inference.answers import learned_posterior
-from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from tests.helpers.contexts import plain_context
 
 FRAME = pl.LazyFrame(
@@ -113,24 +111,6 @@ def test_auto_is_learned_of_ten_categories_with_noise_on_the_counts(k, options, 
     of = ob.posterior(context.query(), "v", categories=categories(k), **rest, **options)
     assert of._bound.question.learned is learned
     assert of._bound.question.prior == ("learned" if learned else 1.0)
-
-
-def test_looks_at_the_same_records_have_one_learned_posterior(learned):
-    """Two looks say more than one, and as the model of both draws says."""
-    other = replace(learned, noisy_counts=tuple(number + 1 for number in learned.noisy_counts))
-    both = ob.combine([learned, other], records="same")
-    assert isinstance(both, LearnedPosterior)
-    assert both.counts.std().mean() < 0.9 * learned.posterior.counts.std().mean()
-    assert both.records.mean() == pytest.approx(np.sum(learned.noisy_counts) + 3, abs=3)
-    fixed = [replace(each, learned_prior=False) for each in (learned, other)]
-    plain = ob.combine(fixed, records="same")
-    assert not isinstance(plain, LearnedPosterior)
-    same = ob.combine(fixed, records="same", prior="learned")
-    np.testing.assert_array_equal(same.mean(), both.mean())
-    in_order = [replace(each, ordered=("v",)) for each in (learned, other)]
-    assert np.all(ob.combine(in_order, records="same").mean() != both.mean())
-    different = ob.combine([learned, other], records="different")
-    assert not isinstance(different, LearnedPosterior)
 
 
 def test_what_cannot_be_combined_under_a_learned_prior(learned):

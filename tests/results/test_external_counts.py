@@ -76,24 +76,6 @@ def test_noise_on_floats_of_every_count() -> None:
     assert release.posterior.mean() == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_order_cannot_be_mistaken_where_labels_are_given() -> None:
-    noise = {"mechanism": "gaussian_parameters", "scale": 2.0}
-    release = ob.noisy_counts({"high": 3, "low": 1, "middle": 2}, LABELS, **noise)
-    assert release.noisy_counts == (1, 2, 3)
-    columns = {"x": ("a", "b"), "y": (1, 2, 3)}
-    array = np.arange(6).reshape(2, 3)
-    table = ob.noisy_counts(array, columns, **noise)
-    assert table.axes == ("x", "y")
-    assert table.categories[:4] == (("a", 1), ("a", 2), ("a", 3), ("b", 1))
-    turned = {(x, y): array["ab".index(x), y - 1] for y in (3, 1, 2) for x in "ba"}
-    assert ob.noisy_counts(turned, columns, **noise) == table
-    assert ob.noisy_counts(array.ravel(), columns, **noise) == table
-    three = ob.noisy_counts(np.arange(12).reshape(2, 3, 2), {**columns, "z": ("p", "q")}, **noise)
-    assert dict(zip(three.categories, three.noisy_counts, strict=True))["b", 3, "q"] == 11
-    one = ob.noisy_counts([1, 2, 3], {"y": (1, 2, 3)}, **noise)
-    assert (one.axes, one.categories) == (("y",), ((1,), (2,), (3,)))
-
-
 @pytest.mark.slow
 def test_intervals_of_counts_hold_what_was_counted() -> None:
     """Of 400 releases of four counts; fewer than 92 % with probability below 1e-6."""

@@ -10,10 +10,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
-import opendp_bayes as ob
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.display.pictures import Panel, plot_panels
-from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import releases
 from tests.helpers.releases import changed, guarantee
 
@@ -35,24 +33,6 @@ def ends(container: ErrorbarContainer) -> np.ndarray:
     """Ends of the error bars, shape `(k, 2)`."""
     (collection,) = container.lines[2]
     return np.array([segment[:, 0] for segment in collection.get_segments()])
-
-
-@pytest.mark.parametrize("release", [PAIR, PARTIES], ids=["two", "more"])
-def test_categories_are_dots_with_intervals(release: Release) -> None:
-    ax = release.plot(level=0.8)
-    frame = release.to_frame(0.8, plug_in=True)
-    assert len(error_bars(ax)) == 2
-    for bars, prefix in zip(error_bars(ax), ("", "plug_in_"), strict=True):
-        assert bars.lines[0].get_xdata() == pytest.approx(frame[f"{prefix}mean"].to_numpy())
-        wanted = frame.select(f"{prefix}lower", f"{prefix}upper").to_numpy()
-        assert ends(bars) == pytest.approx(wanted)
-    wide, narrow = map(ends, error_bars(ax))
-    assert (np.diff(wide) > np.diff(narrow)).all()
-    bottom, top = ax.get_ylim()
-    assert top < 0 < bottom, "the first category is at the top"
-    ax.figure.canvas.draw()
-    ticks = [text.get_text() for text in ax.get_xticklabels()]
-    assert {"0 %", "20 %"} <= set(ticks)
 
 
 def texts(ax: Axes) -> str:
@@ -156,27 +136,6 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"matplotlib: pip install 'opendp-bayes\[plot\]'"):
         PAIR.plot()
-
-
-@pytest.mark.parametrize("number", [3, 40, 120])
-def test_one_category_in_many_groups_is_ranked(number: int) -> None:
-    rng = np.random.default_rng(number)
-    counts = [(int(first), 300 - int(first)) for first in rng.integers(20, 280, number)]
-    names = tuple(f"g{at}" for at in range(number))
-    noise = ob.LaplaceParameters(1.0, total="private")
-    groups = GroupedRelease(names, tuple(counts), ("yes", "no"), (1.0, 1.0), noise, guarantee(None))
-    ax = groups.plot(category="no", level=0.8, title="Shares")
-    means = {name: groups[name].posterior["no"].mean() for name in names}
-    ranked = sorted(means, key=lambda name: -means[name])
-    ranked = ranked[:100]
-    assert [text.get_text() for text in ax.get_yticklabels()] == ranked
-    drawn = ax.containers[0].lines[0].get_xdata()
-    assert drawn == pytest.approx([means[name] for name in ranked])
-    assert "80 % intervals" in ax.texts[0].get_text()
-    assert ax.get_xlabel().startswith("Share of no")
-    assert ax.get_title(loc="left") == "Shares"
-    with pytest.raises(KeyError, match="'maybe': is not a category"):
-        groups.plot(category="maybe")
 
 
 def test_a_table_of_two_variables_is_a_heat_map_in_any_order_of_its_cells() -> None:

@@ -1,7 +1,6 @@
 """Counts on a tree with noise at any node: laws, draws, learned concentrations, tables."""
 
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -270,30 +269,6 @@ def test_draws_have_the_laws_that_are_computed(posterior: Any) -> None:
                 stats.chi2.sf((((seen - expected) ** 2 / expected)[kept]).sum(), kept.sum() - 1)
             )
     assert min(p_values) > 1e-3 / len(p_values)
-
-
-def test_quantiles_of_a_level_and_differences_share_one_sample(posterior: Any) -> None:
-    """Drawing down the tree takes nearly all the time; standard errors know how much was drawn."""
-    county = posterior["county"]
-    k = len(county.categories)
-    drawn = county.sample(20_000, random_state=7)
-    upto = np.cumsum(drawn, axis=1)
-    inner = np.argmax(upto >= 0.4, axis=1)
-    inside = np.take_along_axis(drawn, inner[:, None], 1)[:, 0]
-    ends = np.take_along_axis(upto, inner[:, None], 1)[:, 0]
-    truth = inner + 1 - (ends - 0.4) / inside
-    county.quantile(0.4, edges=np.arange(k + 1)).value.mean()
-    with patch.object(TreeCounts, "split", side_effect=AssertionError("draws anew")):
-        for level in (0.1, 0.4):
-            value = county.quantile(level, edges=np.arange(k + 1)).value
-            assert value.draws < 8000
-        first, second = county.categories[:2]
-        difference = county.difference(first, second)
-        lower, upper = difference.interval(0.9)
-    assert value.mean() == pytest.approx(truth.mean(), abs=6 * value.std() / np.sqrt(value.draws))
-    differences = drawn[:, 0] - drawn[:, 1]
-    found = np.mean((lower < differences) & (differences < upper))
-    assert found == pytest.approx(0.9, abs=0.03)
 
 
 def test_windows_that_are_too_large_are_refused() -> None:

@@ -488,24 +488,6 @@ def test_a_posterior_says_how_wide_unmeasured_pairs_are(size: int | None) -> Non
         found.unmeasured(2)
 
 
-@pytest.mark.parametrize("kind", ["population", "predictive"])
-def test_copies_hold_the_interactions(kind: Any) -> None:
-    """Between copies the shares of an unmeasured pair vary as in the posterior."""
-    deviation = {}
-    for interactions in (True, False):
-        found = survey(interactions)
-        copies = found.synthetic(60, kind, random_state=1)
-        shares = [(copy["a"] + copy["d"] == 2).mean() for copy in copies]
-        deviation[interactions] = float(np.std(shares))
-        if interactions:
-            wide = found.marginal("a", "d").std()[3]
-            assert np.mean(shares) == pytest.approx(
-                found.marginal("a", "d").mean()[3], abs=wide / 2
-            )
-            assert np.std(shares) == pytest.approx(wide, rel=0.35)
-    assert deviation[True] > 1.5 * deviation[False]
-
-
 def test_copies_warn_of_slopes_that_rest_on_an_assumption() -> None:
     with pytest.warns(UserWarning, match="pairs that no table has"):
         survey(True).synthetic(1)

@@ -1,7 +1,6 @@
 """The posterior of a survey as its users see it."""
 
 import itertools
-import math
 import warnings
 from dataclasses import replace
 from functools import lru_cache
@@ -153,32 +152,6 @@ def test_arviz_has_the_chains() -> None:
     np.testing.assert_allclose(theta.mean(("chain", "draw")), table.mean(), rtol=1e-12)
 
 
-def test_tables_made_of_a_table() -> None:
-    """They are those of the survey, also where the table itself is implied and they are not."""
-    found = posterior()
-    whole = found.marginal("vote", "age", "region")
-    of_two = found.conditional("vote", "age", region=2)
-    for made, own in (
-        (whole.marginal("age", "vote"), found.marginal("age", "vote")),
-        (whole.conditional("vote", age=True), found.conditional("vote", age=True)),
-        (whole.conditional(region=2), of_two),
-        (of_two.conditional("vote", age=False), found.conditional("vote", region=2, age=False)),
-        (of_two.marginal("age"), found.conditional("age", region=2)),
-    ):
-        assert (made.axes, made.measured) == (own.axes, own.measured)
-        np.testing.assert_array_equal(made.mean(), own.mean())
-    votes = whole.merged(
-        {vote: [cell for cell in whole.categories if cell[0] == vote] for vote in LABELS["vote"]}
-    )
-    np.testing.assert_allclose(votes.std(), found.marginal("vote").std(), rtol=1e-9)
-    assert np.all(votes.compare(found.marginal("vote")).std() < 1e-12)
-    left = found.marginal("age", "vote").given([(True, "left"), (True, "right")])
-    among = found.conditional("vote", age=True).given(["left", "right"])
-    np.testing.assert_allclose(left.std(), among.std(), rtol=1e-9)
-    np.testing.assert_allclose(left.counts.mean(), among.counts.mean())
-    assert left.records.mean() == pytest.approx(among.records.mean())
-
-
 def test_numbers_of_draws_are_no_more_than_there_are() -> None:
     table = posterior().marginal("vote")
     rows, effective = len(table._engine.rows), table.diagnostics.ess.min()
@@ -208,26 +181,6 @@ def test_the_concentration_is_a_certainty_where_it_was_given() -> None:
 def test_refuses_what_a_table_has_not(ask: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ask(posterior().marginal("age", "vote"))
-
-
-def test_compares_tables_of_one_survey_draw_by_draw() -> None:
-    found = posterior()
-    compared = found.conditional("vote", age=True).compare(found.conditional("vote", age=False))
-
-    def difference(p: Any) -> Any:
-        votes = [sum(p[age, vote] for vote in LABELS["vote"]) for age in (True, False)]
-        return p[True, "left"] / votes[0] - p[False, "left"] / votes[1]
-
-    quantity = found.marginal("age", "vote").quantity(difference)
-    assert compared.mean()[0] == pytest.approx(quantity.mean())
-    np.testing.assert_allclose(
-        [end[0] for end in compared.interval(0.8)], quantity.interval(0.8), rtol=1e-9
-    )
-    assert compared.probability[0] == pytest.approx(quantity.probability().value)
-    assert compared.standard_error[0] == pytest.approx(quantity.probability().standard_error, rel=1)
-    assert compared.cdf([-1.0, 1.0]).tolist() == [[0] * 3, [1] * 3]
-    assert compared.sample(5, random_state=1).sum(axis=1) == pytest.approx(np.zeros(5))
-    assert np.all(found.marginal("vote").compare(found.marginal("vote")).std() == 0)
 
 
 def test_compares_tables_of_two_surveys_as_independent() -> None:
@@ -308,26 +261,6 @@ def test_a_survey_has_one_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with pytest.raises(ValueError, match=r"releases\['g'\]: is of groups"):
         _ = ob.Survey(("g",), (grouped,)).posterior
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "drawn", "size"),
-    [
-        (ob.LaplaceParameters(2.0), (40, 60), 100),  # the second is the rest, without noise
-        (ob.KNormParameters(2.0), (2, 58, 40), 100),
-        (ob.LaplaceParameters(2.0, "floored", "private"), (40, -1, 22), None),
-    ],
-)
-def test_one_table_has_the_posterior_of_its_release(mechanism: Any, drawn: Any, size: Any) -> None:
-    ones = (1.0,) * len(drawn)
-    one = ob.Release(drawn, tuple("xyz"[: len(drawn)]), ones, mechanism, guarantee(size))
-    found = survey_posterior({"v": one}, concentration=sum(ones), ess=1000)
-    exact = one.posterior.counts
-    error = exact.std() / math.sqrt(found.ess["v",])
-    assert np.all(np.abs(found.marginal("v").counts.mean() - exact.mean()) < 5 * error)
-    # Noise on both of two counts would narrow it to 0.7.
-    np.testing.assert_allclose(found.marginal("v").counts.std(), exact.std(), rtol=0.15)
-    assert set(found.concentration) == {len(drawn)}
 
 
 def test_warns_where_chains_have_not_met(monkeypatch: Any) -> None:
@@ -445,27 +378,6 @@ def test_two_draws_that_agree_are_two_looks() -> None:
 def test_errors_say_what_to_do(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(posterior())
-
-
-def test_estimates_of_copies() -> None:
-    """Worked by hand: v = 1/2, b = 1, (1 + 1/3) b = 4/3."""
-    whole = ob.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population")
-    assert (whole.estimate, whole.variance) == (2.0, pytest.approx(11 / 6))
-    assert whole.degrees_of_freedom == pytest.approx(2 * (1 + 3 / 8) ** 2)
-    new = ob.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="predictive")
-    assert (new.estimate, new.variance) == (2.0, pytest.approx(5 / 6))
-    assert new.degrees_of_freedom == pytest.approx(2 * (1 - 3 / 8) ** 2)
-    # The 97.5 % quantile of t with 3.78125 degrees of freedom, from tables between 3 and 4.
-    lower, upper = whole.interval()
-    assert 2.776 < (upper - 2) / whole.std < 3.182
-    assert lower + upper == pytest.approx(4)
-    several = ob.combine_estimates(
-        [[1, 1], [2, 1], [3, 1]], np.full((3, 2), 0.5), kind="predictive"
-    )
-    np.testing.assert_allclose(several.variance, [5 / 6, 0.5])  # at least v
-    np.testing.assert_allclose(several.degrees_of_freedom, [25 / 32, 1 / 2])
-    certain = ob.combine_estimates([1.0, 1.0], [0.5, 0.5], kind="population")
-    assert (certain.variance, certain.degrees_of_freedom) == (0.5, np.inf)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from contexts import counts, made, values
 from tables import ENGINES
 
 import opendp_bayes as ob
-from opendp_bayes_engines import EngineQuery, columns, context
+from opendp_bayes_engines import columns, context
 from tests.helpers.contexts import checked_context
 
 #: Of Dask, which the door of the core silences, and these tests go around.
@@ -32,20 +32,6 @@ def in_an_engine(request, frame_in, tmp_path):
     path = tmp_path / "frame.parquet"
     FRAME.write_parquet(path)
     return frame_in(request.param, path)
-
-
-def test_a_release_through_each_engine_debits_equally(in_an_engine: Any) -> None:
-    of = made(in_an_engine, shares=2, epsilon=2.0)
-    query = of.query().filter(("age", ">=", 18))
-    for _ in range(2):
-        released = ob.posterior(query, "vote", **VOTES).release()
-        assert released.categories == ("no", "yes", "none", "other")
-        assert released.guarantee.relation == "add/remove"
-        assert 0.999 < released.epsilon <= 1.0
-    with pytest.raises(ValueError, match="has been exhausted"):
-        of.query()
-    with pytest.raises(dp.OpenDPException, match="out of queries"):
-        ob.posterior(query, "vote", **VOTES).release()
 
 
 def test_a_table_of_one_column_twice_is_refused() -> None:
@@ -141,24 +127,6 @@ def test_an_identifier_must_be_one_that_engines_share() -> None:
     bounds = dp.unit_of(contributions=[dp.polars.Bound(by=["day"], per_group=1, num_groups=1)])
     with pytest.raises(ValueError, match="must be unit_of"):
         context(table, privacy_unit=bounds, privacy_loss=dp.loss_of(epsilon=1.0))
-
-
-def test_people_are_counted_by_one_identifier_alone() -> None:
-    def asked(query: EngineQuery) -> int | ob.Distance:
-        counts, base = query.counts_of_values("vote", always=[], nulls="none")
-        distance: int | ob.Distance = counts.map(base._d_in)
-        return distance
-
-    def person(**unit: Any) -> EngineQuery:
-        return made(TABLE, **unit, identifier="person").query().truncate_per_group(3)
-
-    assert asked(person(contributions=1)) == ob.Distance(3, 3, 1)
-    assert asked(person(contributions=1).filter(("age", ">", 0))) == ob.Distance(3, 3, 1)
-    assert asked(person(contributions=2)) == 6
-    assert asked(person(changes=1)) == 6
-    assert asked(made(TABLE, contributions=4).query()) == 4
-    assert asked(made(TABLE, changes=2).query()) == ob.Distance(4, 8, 2)
-    assert asked(made(TABLE, changes=2).query().filter(("age", ">", 0))) == 4
 
 
 def test_neighbours_of_one_person_move_values_by_one() -> None:

@@ -41,14 +41,6 @@ def approximate() -> dp.Measure:
     return dp.approximate(dp.max_divergence())
 
 
-def test_noise_on_a_sample_is_refused_in_a_context() -> None:
-    """Before it is paid: its release would have no posterior. Its constructor makes one."""
-    analysis = context(epsilon=1.0)
-    with pytest.raises(ValueError, match="would have no posterior"):
-        asked(analysis, obs.NoisySamplingHistogram(8.0, 0.3)).release()
-    assert sum(asked(analysis, "laplace_parameters").release().counts) == SIZE
-
-
 @pytest.mark.filterwarnings("ignore:delta should be less")
 def test_sampling_in_a_context_spends_its_delta() -> None:
     analysis = context(epsilon=1e-9, delta=0.25)
@@ -259,15 +251,6 @@ def test_a_measure_for_other_data_is_refused(posterior: dp.Transformation) -> No
         posterior >> obs.then_sampling_histogram(obs.smoothed([[0.2, 0.3, 0.5]], size=SIZE), 0.8)
     with pytest.raises(ValueError, match="measure of OpenDP or made"):
         posterior >> obs.then_sampling_histogram(dp.user_divergence("SmoothedDP(mine)"), 0.8)
-
-
-def test_a_private_number_of_records_is_refused() -> None:
-    domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
-    private = ob.t.make_categorical_counts(
-        domain, dp.symmetric_distance(), column="vote", nulls="a"
-    ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
-    with pytest.raises(ValueError, match="size=None: SamplingHistogram draws a share"):
-        private >> obs.then_sampling_histogram(approximate(), 0.5)
 
 
 def test_features_are_asked_for() -> None:

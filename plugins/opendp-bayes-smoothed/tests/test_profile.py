@@ -151,18 +151,6 @@ def test_figure_1() -> None:
     assert np.corrcoef(sizes, np.log(deltas))[0, 1] < -0.99
 
 
-@pytest.mark.parametrize("replacement", ["without", "with"])
-@pytest.mark.parametrize(
-    ("k", "size", "samples"), [(3, 6, 4), (3, 1, 1), (2, 1, 1), (2, 2, 1), (2, 9, 4), (2, 9, 9)]
-)
-def test_a_table_has_the_profiles_of_its_rows(k, size, samples, replacement):
-    found = log_profiles(DRAWS[replacement], samples, candidates(size, k), 0.3)
-    how: Any = {"replacement": replacement, "log": True}
-    rate = Fraction(samples, size)
-    alone = [database_profile(row, rate, 0.3, **how) for row in candidates(size, k)]
-    assert found.tolist() == pytest.approx(alone, rel=1e-9)
-
-
 def test_tails_are_the_same_however_many_terms_are_taken_at_a_time(monkeypatch):
     a = np.arange(400, 430)
     whole = tails.log_tail(WithoutReplacement(), a, 900 - a, np.full_like(a, 300), 0.0)

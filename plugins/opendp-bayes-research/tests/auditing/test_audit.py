@@ -31,7 +31,6 @@ from opendp_bayes.mechanisms import (
 from opendp_bayes_research import audit
 from opendp_bayes_research.auditing.audit import typical_pairs
 from opendp_bayes_research.auditing.audited_draws import chi_square_p_value, log_ratio_bound
-from opendp_bayes_research.auditing.stated_law import LARGEST_TABLE
 from tests.helpers import oracles
 from tests.helpers.broken_mechanisms import (
     ConstantSensitivity,
@@ -208,15 +207,6 @@ def test_the_law_check_finds_the_largest_log_ratio_of_all_neighbours() -> None:
         assert float(oracles.epsilon_between(log_p[one], log_p[other])) == pytest.approx(
             found.epsilon, abs=found.error
         )
-
-
-def test_beyond_the_table_the_accountants_pair_is_used() -> None:
-    size = math.isqrt(LARGEST_TABLE)
-    found = audited(HellingerExponential(0.7), size, ONES, draws=1000)
-    assert found.law is not None
-    assert (found.law.pairs, found.law.complete) == (1, False)
-    assert found.drawn == ((found.law.first, found.law.second),)
-    assert found.law.epsilon == pytest.approx(found.computed, abs=1e-9)
 
 
 def test_outcomes_that_only_one_law_lists_have_an_infinite_ratio() -> None:
