@@ -159,12 +159,12 @@ class Sums:
         low, high = np.full(rows, np.inf), np.full(rows, -np.inf)
         np.minimum.at(low, row, x)
         np.maximum.at(high, row, x)
-        values = [
-            lattices.of_all(rows, row, x)
-            for laws in self._by_step(sums)
-            for lattices in laws.beside_of_parts(low, high, sums)
-        ]
-        return np.concatenate(values, axis=1)
+        values, last = np.empty((3, self._numbers.centres.size, x.size)), 0
+        for laws in self._by_step(sums):
+            for lattices in laws.beside_of_parts(low, high, sums):
+                parts = slice(last, last := last + lattices.origin.size // rows)
+                values[:, parts] = lattices.of_all(rows, row, x)
+        return values
 
     def laws(self, sums: Integers | None = None) -> Lattices:
         """The probabilities of the sums, or of that of all; a row for each tilt and each sum."""
