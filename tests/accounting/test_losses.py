@@ -229,15 +229,6 @@ def test_published_losses(size: int) -> None:
     assert {loss.method for loss in losses} == {"exact" if size == 10 else "windowed"}
 
 
-def test_the_local_sensitivity_has_a_finite_loss_that_depends_on_the_prior() -> None:
-    """EHDL at nominal ε = 1: above 1.1 or below 1, so that passing it off is noticed."""
-    local = HellingerExponential(2.0, sensitivity="local")
-    assert 1.10 < exact_loss(local, size=500, prior=(0.01, 0.01)).epsilon < 1.2
-    assert exact_loss(local, size=500, prior=(1.0, 1.0)).epsilon < 1
-    assert exact_loss(SmoothHellingerExponential(4.0), size=500, prior=(0.01, 0.01)).epsilon < 1
-    assert local.proven_loss(1, size=500, prior=np.ones(2)).epsilon == math.inf
-
-
 def test_the_papers_constant_is_noticed() -> None:
     """`sqrt(1 - pi/4)` as the global sensitivity, where the true one is larger."""
     scale = 2 * math.sqrt(1 - math.pi / 4)
@@ -343,28 +334,6 @@ def test_delta_from_bounds(epsilon: float, spread: float) -> None:
         assert bound <= min(1.0, 1.5 * truth + 1e-9) or spread > epsilon
 
 
-def test_delta_from_bounds_is_at_most_one_and_from_none_one() -> None:
-    for epsilon in (600.0, 900.0):
-        loss = PrivacyLoss(epsilon=epsilon, range=epsilon, rho=math.inf)
-        assert delta_from_bounds(loss, 0.0) == 1.0
-    local = HellingerExponential(2.0, sensitivity="local").proven_loss(1, size=10, prior=np.ones(2))
-    assert delta_from_bounds(local, 3.0) == 1.0
-
-
-# What the constructors use.
-def test_loss_of_with_a_delta() -> None:
-    mechanism, size, prior = SmoothHellingerExponential(1.0, gamma=0.2), 30, (1.0, 1.0)
-    pure = loss_of(Setting.of(mechanism, size, prior), 1)
-    assert loss_of(Setting.of(mechanism, size, prior), 1, delta=0.05) == pure
-    noise = Setting.of(LaplaceParameters(1.0), size, prior)
-    spent = loss_of(noise, 1, delta=0.05)
-    assert spent.delta == 0.05
-    assert spent.epsilon < loss_of(noise, 1).epsilon
-    proven = loss_of(Setting.of(mechanism, size, prior), 1, accounting="proven")
-    assert proven == mechanism.proven_loss(1, size=size, prior=np.array(prior))
-    assert pure.epsilon < 0.7 * proven.epsilon
-
-
 def test_a_proven_bound_uses_its_delta_and_looks_at_no_pairs() -> None:
     """Also of an exponential mechanism, whose exact ε stays what it is without δ."""
     public: Any = {"size": 30, "prior": np.array([1.0, 1.0])}
@@ -378,39 +347,6 @@ def test_a_proven_bound_uses_its_delta_and_looks_at_no_pairs() -> None:
         assert (curve.loss, curve.pairs) == (pure, None)
         assert spent.epsilon == curve.epsilon(0.05)
         assert module.curve_of(setting, Distance.of(1)).pairs
-
-
-@pytest.mark.parametrize("d_in", [1, 2, 5])
-def test_the_proven_bound_with_a_delta_states_it(d_in: int) -> None:
-    """Where more is proven than the bounds without δ imply: ε and δ hold together."""
-    mechanism, prior = SmoothHellingerExponential(3.0, beta=0.1), np.array([1.0, 2.0])
-    setting = Setting.of(mechanism, 10**6, prior)
-    proven = mechanism.proven_loss(d_in, size=10**6, prior=prior, delta=1e-3)
-    pure = mechanism.proven_loss(d_in, size=10**6, prior=prior)
-    for accounting in ("exact", "proven"):
-        spent = loss_of(setting, d_in, delta=1e-3, accounting=accounting, renyi=False)
-        assert (spent.epsilon, spent.delta) == (proven.epsilon, 1e-3)
-        assert spent.epsilon < 0.2 * pure.epsilon
-        without = loss_of(setting, d_in, accounting=accounting)
-        assert (without.epsilon, without.delta) == (pure.epsilon, 0.0)
-
-
-def test_a_smaller_delta_needs_a_larger_epsilon() -> None:
-    profile = privacy_profile(SmoothHellingerExponential(2.0), size=60, prior=(1.0, 1.0))
-    found = [profile.epsilon(delta) for delta in (0.0, 1e-300, 1e-9, 1e-4, 0.01, 0.9, 1.0)]
-    assert found == sorted(found, reverse=True)
-    assert (found[0], found[-1]) == (profile.loss.epsilon, 0.0)
-    np.testing.assert_array_equal(profile([[0.0, 0.1]]), [[profile(0.0), profile(0.1)]])
-
-
-def test_where_there_is_too_much_to_compare() -> None:
-    mechanism = SmoothHellingerExponential(2.0)
-    loss = exact_loss(mechanism, size=1000, prior=np.ones(3))
-    assert loss == mechanism.proven_loss(1, size=1000, prior=np.ones(3))
-    profile = privacy_profile(mechanism, size=1000, prior=np.ones(3))
-    assert profile.method == "proven"
-    assert profile(loss.epsilon / 2) == delta_from_bounds(loss, loss.epsilon / 2)
-    assert worst_pair(Setting.of(mechanism, 1000, np.ones(3))) is None
 
 
 @pytest.mark.parametrize("prior", [(0.3, 2.0), (1.0, 1.0, 0.5)])
@@ -482,14 +418,6 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
 def test_refuses(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_a_scale_at_which_nothing_is_known_has_the_trivial_profile(size: int) -> None:
-    profile = privacy_profile(
-        HellingerExponential(2.0**-40, "local"), size=size, prior=[1e-100, 1e12]
-    )
-    assert profile(1.0) == 1.0
 
 
 def test_the_error_of_permute_and_flip_grows_with_its_exponents() -> None:

@@ -1,9 +1,7 @@
 """Ordered answers leave out labels of nulls and unknown values, in every kind of result."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.learned.noised_table import margins_of, table_of
 from tests.helpers.contexts import checked_context
 from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
@@ -149,22 +146,3 @@ def test_the_median_is_that_of_the_records_in_order() -> None:
     # Negative control: they matter where nobody says that they stand for no value.
     unsaid = ob.Release(drawn, labels, prior, mechanism, guarantee(None)).posterior.quantile(0.5)
     assert np.abs(unsaid.probabilities[:4] - expected).max() > 0.1
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_walks_of_a_learned_prior_end_before_them(order: int) -> None:
-    """Of several releases, before what any of them leaves out."""
-    mechanism = ob.LaplaceParameters(1.0, total="private")
-    cells = tuple(product(["missing", "a", "b", "c"], ["x", "y"]))
-    axes, nulls = ("v", "w"), ("missing", None)
-    table = ob.Release((1,) * 8, cells, (1.0,) * 8, mechanism, guarantee(None), axes, nulls=nulls)
-    made = table_of([table, replace(table, nulls=())][::order], None)
-    assert made.variables["v"].tolist() == [3, 3, 0, 0, 1, 1, 2, 2]
-    assert (made.apart["v"], made.apart["w"]) == (1, 0)
-    margins = {of.variables: of for of in margins_of(made.variables, ["v"], made.apart)}
-    walk, apart = margins["v",].waves[1][:, :-1], margins["v",].waves[1][:, -1]
-    assert np.ptp(walk[:3], axis=0).min() > 0.5
-    assert np.abs(walk[3]).max() < 1e-12
-    assert apart.tolist() == [-0.25, -0.25, -0.25, 0.75]
-    assert margins["v",].reach[-1] == margins["v",].reach.max()
-    assert np.ptp(margins["w",].reach) == 0.0

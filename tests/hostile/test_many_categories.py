@@ -13,10 +13,8 @@ from opendp_bayes.display.tables import Table
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import MOST_RESULTS
 from opendp_bayes_office.report.specification_text import read_specification
-from tests.helpers.command_line import run
 from tests.helpers.contexts import plain_context
 from tests.helpers.releases import release
-from tests.helpers.sweeps import slow
 
 MANY = 30_000
 TOO_MANY = 120_000
@@ -119,28 +117,6 @@ def specification(columns: dict[str, int], results: list[str]) -> str:
     for name, number in columns.items():
         text += f"[columns.{name}]\ncategories = [{', '.join(map(str, range(number)))}]\n"
     return text + "".join(f"[[results]]\n{result}\n" for result in results)
-
-
-def titled(number: int) -> list[str]:
-    return [f'column = "a"\ntitle = "{n}"' for n in range(number)]
-
-
-@pytest.mark.parametrize(
-    ("columns", "results", "message"),
-    [
-        ({"a": TOO_MANY}, ['column = "a"'], rf"would be {TOO_MANY} categories"),
-        ({"a": 400, "b": 400}, ['column = ["a", "b"]'], "would be 160801 categories or cells"),
-        ({"a": 400, "b": 400}, ['column = "a"\nby = "b"'], "would be 160400 categories or cells"),
-        *slow([({"a": 20_000}, titled(6), "would be 100005 categories or cells")]),
-        ({"a": 2}, titled(300), f"are 300 results; must be at most {MOST_RESULTS}"),
-    ],
-)
-def test_specifications_are_refused_too(columns, results, message, tmp_path):
-    file = tmp_path / "s.toml"
-    file.write_text(specification(columns, results))
-    start = time.process_time()
-    assert message in run("run", file, "--dry-run", code=2)
-    assert time.process_time() - start < 20
 
 
 def test_as_many_as_the_limit_are_asked_for() -> None:

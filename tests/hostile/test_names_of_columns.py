@@ -1,6 +1,5 @@
 """A name is a name: `*` and `^vote.*$`, patterns to polars, are columns like any other."""
 
-from itertools import product
 from typing import Any
 
 import opendp.prelude as dp
@@ -11,12 +10,8 @@ import opendp_bayes as ob
 from opendp_bayes_office import read
 from tests.helpers.command_line import run
 from tests.helpers.contexts import checked_context
-from tests.helpers.sweeps import some_of
 
 EXACT = 1e5
-REST = {"nulls": "none", "unknown": "other"}
-#: What a pattern would mean instead is the second column of each, of another value.
-NAMES = ["*", "^vote.*$", "^$", "^vote$", "vote", ""]
 
 
 def frame_of(name: str, kind: Any = pl.String) -> pl.DataFrame:
@@ -29,40 +24,10 @@ def query(frame: Any, **unit: Any) -> Any:
     return context.query()
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "lazy"),
-    some_of(product(NAMES, [pl.String, pl.Enum(["a", "b"]), pl.Categorical], [False, True]), 18),
-)
-def test_a_column_is_counted_by_its_name(name: str, kind: Any, lazy: bool) -> None:
-    frame = frame_of(name, kind)
-    plan = query(frame.lazy() if lazy else frame)
-    asked = ob.posterior(plan, name, categories=["a", "b"], **REST)
-    assert asked.release().counts[:3] == (4, 1, 1)
-
-
 def test_a_pattern_of_polars_would_count_another_column() -> None:
     """Negative control."""
     counted = frame_of("^vote.*$").lazy().group_by(value=pl.col("^vote.*$")).len().collect()
     assert counted.rows() == [("b", 6)]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_integers_of_a_column_are_widened_and_no_others(name: str) -> None:
-    numbers = pl.Series([1] * 6, dtype=pl.Int8)
-    frame = pl.DataFrame({"vote 2": ["b"] * 6, name: numbers})
-    asked = ob.posterior(query(frame), name, categories=[1, 2], **REST)
-    assert asked.release().counts == (6, 0, 0, 0)
-
-
-def test_rows_are_limited_once_for_questions_of_such_columns() -> None:
-    frame = frame_of("*").with_columns(pl.Series("^b$", ["x"] * 6))
-    plan = query(frame, contributions=1, identifier="person").truncate_per_group(1)
-    of = {"nulls": "none", "unknown": "other"}
-    questions = {"stars": {"column": "*", "categories": ["a", "b"], **of}}
-    questions["roof"] = {"column": "^b$", "categories": ["x", "y"], **of}
-    survey = ob.survey(plan, questions)
-    found = survey.release()
-    assert [found[name].counts[:2] for name in ("stars", "roof")] == [(4, 1), (6, 0)]
 
 
 @pytest.mark.parametrize("name", ["*", "^person$"])

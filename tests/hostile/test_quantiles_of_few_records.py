@@ -58,18 +58,6 @@ def test_groups_of_equal_shares_are_noticed(monkeypatch: pytest.MonkeyPatch) -> 
     assert outer_quantile(levels(STEEP, 3.0))[1] < TRUTH - 2
 
 
-def test_halves_nest_in_each_other_and_count_their_categories() -> None:
-    fine, coarse = np.arange(13), np.array([1] * 3 + [0] * 10)
-    found = halves(fine, coarse)
-    assert [part.max() + 1 for part, _ in found] == [11, 7, 4]
-    for (part, number), (above, _) in zip(found, [*found[1:], (coarse, None)], strict=True):
-        assert np.array_equal(number, np.bincount(part))
-        assert tree.nests(part, above)
-        assert np.all(np.diff(part) >= 0)
-    sizes = found[-1][1]
-    assert sizes.tolist() == [2.0, 1.0, 5.0, 5.0]
-
-
 def test_parts_that_are_no_neighbours_are_not_halved() -> None:
     assert halves(np.arange(8), np.array([0, 1, 0, 1, 0, 1, 0, 1])) == []
     assert halves(np.arange(4), np.array([0, 0, 1, 1])) == []  # which leaves nothing between

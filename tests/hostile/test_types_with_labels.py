@@ -124,21 +124,6 @@ def test_categories_and_keys_must_be_given(opened: Any) -> None:
         ob.posterior(query, "vote", **BUCKETS)
 
 
-def test_a_label_is_refused_whether_it_is_in_the_type_or_not(opened: Any) -> None:
-    """Guessed labels tell nothing: with or without a record of it the answer is the same."""
-    query = opened.query()
-    answers = set()
-    for label in (CANARY, "nobody"):
-        text = said(
-            lambda label=label: ob.posterior(query, "vote", categories=["yes", label], nulls="none")
-        )
-        answers.add(text.replace(label, "..."))
-    labels = ["yes", "no", CANARY]
-    every = said(lambda: ob.posterior(query, "vote", categories=labels, nulls="none"))
-    assert len(answers) == 1
-    assert "unknown=None: column 'vote' of type String may hold values outside" in every
-
-
 @pytest.mark.parametrize(
     "opened",
     [pytest.param(name, marks=() if name in ONE_EACH else pytest.mark.slow) for name in ROUTES],

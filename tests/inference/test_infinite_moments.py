@@ -36,17 +36,6 @@ def test_a_ratio_is_finite_where_its_denominator_may_be(name, alpha, release):
     assert np.isfinite(made.ratio("b", "a").std())
 
 
-def test_the_prior_of_the_others_together_decides_odds(release):
-    """1.2 of two others is above 1, of which each is not, and so is what is merged and given."""
-    made = release(LaplaceParameters(1.0), (6, 3, 3), 12, (0.3, 0.6, 0.6)).posterior
-    assert np.isfinite(made.odds("a").mean())
-    assert made.odds("a").std() == np.inf
-    assert made.ratio("a", "b").mean() == np.inf
-    merged = made.merged({"others": ["b", "c"]})
-    assert np.isfinite(merged.ratio("a", "others").mean())
-    assert made.given(["a", "b"]).odds("a").mean() == np.inf
-
-
 def test_finite_moments_near_the_edge(release):
     """Against sums over all data sets."""
     made = release(LaplaceParameters(1.5), (9, 2), 11, (0.7, 2.2))
@@ -80,35 +69,12 @@ def test_a_mechanism_without_a_law_may_exclude_data_sets(release):
     assert np.isfinite(found.std())
 
 
-DRAWS = 40_000
-
-
 @pytest.fixture
 def union(release):
     rows = [((6, 3, 4, 2), 15), ((5, 5, 1, 3), 14)]
     noise = KNormParameters(1.0)
     made = [release(noise, drawn, size, (2.5, 3.0, 4.0, 2.0)) for drawn, size in rows]
     return combine(made, records="different")
-
-
-def test_different_records_tell_what_is_of_draws(union):
-    """What their merged categories say, and some among themselves, is of 40 000 draws."""
-    for found in (union.ratio("a", "b"), union.cumulative()["b"]):
-        assert found.draws == DRAWS
-        assert found.standard_error == pytest.approx(found.std() / np.sqrt(DRAWS))
-        assert found.probability(found.median()).standard_error == pytest.approx(0.0025, rel=0.1)
-    merged = union.merged({"ab": ["a", "b"]})
-    assert merged.odds("ab").draws == DRAWS
-    assert merged.given(["ab", "c"]).ratio("ab", "c").draws == DRAWS
-    assert "by 40000 effective draws" in repr(merged)
-    assert "exact" in repr(union)
-    assert union.odds("a").draws == np.inf
-    assert union.odds("a").standard_error == 0
-    difference = union.difference("a", "b")
-    assert difference.standard_error == 0
-    assert difference.probability().standard_error == pytest.approx(0.0025, rel=0.2)
-    # Draws of what is drawn are worth half as many.
-    assert merged.quantity(lambda p: p["ab"]).draws == pytest.approx(DRAWS / 2)
 
 
 def test_the_errors_of_draws_are_what_they_are(release, union, monkeypatch):

@@ -174,14 +174,6 @@ def test_margins_that_have_effects():
     assert named(4) == [*"abcd", "ab", "ac", "ad", "bc", "bd", "cd"]
 
 
-def test_walks_go_along_the_ordered_variable():
-    places = {name: np.arange(12) // 3**at % (3 if at == 0 else 4) for at, name in enumerate("ab")}
-    margins = {m.variables: m for m in margins_of({**places, "c": np.zeros(12, int)}, ["a"])}
-    slow, fast = margins["a", "b"].reach.reshape(2, 4)
-    assert np.all(slow > fast)
-    assert np.ptp([*slow, *fast, *margins["b",].reach]) > np.ptp(margins["b",].reach) == 0.0
-
-
 def test_effects_add_to_none_and_those_of_a_walk_have_the_covariance_of_one():
     """In three combinations of another variable; not those of a variable without order."""
     places = {"a": np.arange(18) // 3, "b": np.arange(18) % 3}

@@ -82,25 +82,6 @@ def groups(number: int, prior: float = 1.0, first: tuple[int, int] = (30, 50)) -
     )
 
 
-@pytest.mark.parametrize("prior", [1.0, 0.1])
-def test_many_groups_are_estimated_as_each_is(prior: float) -> None:
-    """By arrays, or where the prior is too small for these, from the posterior of each."""
-    release = groups(25, prior)
-    frame = release.to_frame()
-    assert frame.height == 50
-    assert frame["group"].to_list()[:3] == ["0", "0", "1"]
-    assert frame["category"].to_list()[:3] == ["yes", "no", "yes"]
-    for at in (0, 24):
-        posterior = release[at].posterior
-        rows = frame[2 * at : 2 * at + 2]
-        assert rows["mean"].to_numpy() == pytest.approx(posterior.mean(), abs=1e-3)
-        lower, upper = posterior.interval()
-        assert rows["lower"].to_numpy() == pytest.approx(lower, abs=2e-3)
-        assert rows["upper"].to_numpy() == pytest.approx(upper, abs=2e-3)
-        assert rows["count"].to_list() == list(release[at].counts)
-    assert release.estimates()["mean"].to_list() == frame["mean"].to_list()
-
-
 def test_a_draw_that_is_impossible_is_refused_among_many() -> None:
     with pytest.raises(ValueError, match="noisy_counts: has -9000"):
         groups(25, first=(-9000, 50)).to_frame()

@@ -11,7 +11,6 @@ from scipy import special, stats
 from opendp_bayes import GaussianParameters, LaplaceParameters, Release
 from opendp_bayes.inference.answers.ordered import quantiles_of
 from opendp_bayes.mechanisms import HellingerExponential
-from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws, TablePosterior
 from tests.helpers import brute_force
 from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import some_of
@@ -92,17 +91,6 @@ def test_the_value_within_a_bin(made):
     assert inside == pytest.approx(0.9, abs=STANDARD_ERRORS * np.sqrt(2 * 0.09 / 20_000))
 
 
-@pytest.mark.parametrize("level", some_of([0.05, 0.5, 0.95], 1))
-def test_a_value_is_between_the_ends_of_bins_that_are_not_put_together(level):
-    """Those before and after the quantile hold it with no probability."""
-    edges = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
-    mechanism = LaplaceParameters(1.0, total="private")
-    made = Release((300,) * 6, tuple("abcdef"), (1.0,) * 6, mechanism, guarantee(None)).posterior
-    value = made.quantile(level, edges=edges).value
-    expected = np.interp(level, np.arange(7) / 6, edges)
-    assert value.mean() == pytest.approx(expected, rel=0.1)
-
-
 def test_of_many_categories_only_the_near_ones_are_computed(release):
     """Those that are left out hold nothing, and the others are as if all were computed."""
     rng = np.random.default_rng(3)
@@ -143,25 +131,6 @@ def test_steps_of_any_place_are_found():
     assert found.interval(0.905) == (47, 952)
 
 
-def test_an_interval_leaves_out_no_more_than_its_tails(made):
-    found = made.posterior.quantile(0.5)
-    for level in (0.2, 0.5, 0.8, 0.95, 0.999):
-        first, last = (made.categories.index(label) for label in found.interval(level))
-        tail = (1 - level) / 2 + 1e-12
-        p = found.probabilities
-        assert p[:first].sum() <= tail < p[: first + 1].sum()
-        assert p[last + 1 :].sum() <= tail < p[last:].sum()
-
-
-def test_what_is_beyond_an_interval_may_be_its_whole_tail():
-    def at_least(ends, levels):
-        return np.broadcast_to(ends / 4, (levels.size, ends.size))
-
-    found = quantiles_of(tuple("abcd"), [0.5], None, at_least, no_law)[0.5]
-    assert found.interval(0.5) == ("b", "c")
-    assert found.interval(0.51) == ("a", "d")
-
-
 def test_of_one_variable_of_a_joint_table():
     cells = tuple(itertools.product(("n", "s"), ("low", "middle", "high")))
     table = Release(
@@ -184,25 +153,6 @@ def test_of_one_variable_of_a_joint_table():
         assert np.cumsum(found)[:-1] == pytest.approx(expected, abs=ERROR)
     with pytest.raises(ValueError, match=r"axes=\['region', 'income'\]: .*a joint table"):
         table.quantile(0.5)
-
-
-def test_of_a_table_of_a_survey():
-    rng = np.random.default_rng(4)
-    theta = rng.dirichlet([3.0, 2.0, 1.0, 4.0], (4, 500))
-    one = TableDraws(theta)
-    table = TablePosterior(None, one, ("a", "b", "c", "d"), ("income",), (), {}, True)
-    for level in LEVELS:
-        found = table.quantile(level, edges=[0, 1, 2, 3, 4])
-        flat = np.cumsum(theta.reshape(-1, 4), axis=1)
-        place = np.argmax(flat >= level, axis=1)
-        expected = np.bincount(place, minlength=4) / len(place)
-        assert found.probabilities == pytest.approx(expected, abs=1e-12)
-        of_draws = [np.interp(level, np.append(0.0, row), range(5)) for row in flat]
-        assert found.value.mean() == pytest.approx(np.mean(of_draws), abs=1e-9)
-        assert 1000 < found.value.draws <= 2000
-    joint = TablePosterior(None, one, tuple("abcd"), ("x", "y"), (), {}, True)
-    with pytest.raises(ValueError, match=r"axes=\['x', 'y'\]"):
-        joint.quantile(0.5)
 
 
 def test_refusals(made):

@@ -154,16 +154,6 @@ def test_more_than_10_000_categories_are_refused():
         noise_aware_posterior(release)
 
 
-@pytest.mark.parametrize("name", OUTSIDE | IMPOSSIBLE)
-def test_one_of_several_releases_of_different_records_is_refused_wherever_it_stands(name):
-    prior, *settings, message = (OUTSIDE | IMPOSSIBLE)[name]
-    ordinary = laplace(prior, 3.0, 30, (30 // len(prior),) * len(prior))
-    outside = laplace(prior, *settings)
-    for releases in ([outside, ordinary], [ordinary, outside]):
-        with pytest.raises(ValueError, match=message):
-            combine(releases, records="different")
-
-
 @pytest.mark.parametrize("mechanism", [KNormParameters(6e5), GaussianParameters(1.1e6)])
 def test_the_scale_is_that_of_the_noise_on_a_count(mechanism):
     release = Release((4, 6, 0), ("a", "b", "c"), (1.0,) * 3, mechanism, guarantee(10))

@@ -102,18 +102,6 @@ def test_ranks_of_the_truth_are_uniform(monkeypatch, known):
     check_200_uniform(monkeypatch, partial(simulated, **known), partial(simulated, **other))
 
 
-def test_small_groups_are_drawn_together_and_large_ones_are_not():
-    drawn = ((70, 30), (65, 35), (72, 28), (68, 31), (66, 34), (1, 4), (1000, 4000))
-    release = grouped(drawn)
-    pooled = release.pooled(ess=20)
-    alone, together = release[5].posterior, pooled[5]
-    assert together.mean()[0] > alone.mean()[0] + 0.1
-    assert together.std()[0] < alone.std()[0]
-    assert pooled[6].mean()[0] == pytest.approx(0.2, abs=0.01)
-    assert list(pooled) == list(release)
-    assert len(pooled) == 7
-
-
 @pytest.mark.parametrize(
     ("m_prior", "kappa_prior"),
     [(0.01, stats.loguniform(1e-30, 1e-10)), pytest.param(1e-3, None, marks=pytest.mark.slow)],
@@ -141,26 +129,6 @@ def test_a_seed_decides_and_texts_say_what_it_is(monkeypatch):
     assert np.array_equal(again.kappa, pooled.kappa)
     arviz_or_skip()
     assert pooled[0].to_arviz(draws=50)["posterior"]["theta"].shape == (4, 50, 2)
-
-
-@pytest.fixture(scope="module")
-def three_groups():
-    return grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(ess=10)
-
-
-def test_counts_of_groups_are_those_of_the_draws(three_groups):
-    pooled, one = three_groups, three_groups[1]
-    counts = np.rint(one.concentration - pooled.kappa[:, None] * pooled.m)
-    assert counts.min() == 0 < counts.std()
-    assert one.counts.mean() == pytest.approx(counts.mean(axis=0))
-    assert one.records.mean() == pytest.approx(counts.sum(axis=1).mean())
-    last = one.merged({"rest": one.categories[:2]})
-    assert last.counts.mean()[0] == pytest.approx(counts[:, :2].sum(axis=1).mean())
-    without_first = counts[:, 1:].sum(axis=1)
-    assert one.given(one.categories[1:]).records.mean() == pytest.approx(without_first.mean())
-    rows = one.counts.sample(500, random_state=3)
-    assert {tuple(row) for row in rows} <= {tuple(row) for row in counts}
-    assert one.records.sample(500, random_state=3) == pytest.approx(rows.sum(axis=1))
 
 
 def test_refuses_what_is_no_prior():

@@ -121,26 +121,6 @@ def few_draws(monkeypatch):
     shorten(monkeypatch)
 
 
-@pytest.mark.usefixtures("few_draws")
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one not in QUICK)) for one in SETTINGS]
-)
-def test_public_sums_are_kept(name):
-    """By every draw."""
-    pooled = pooled_of(SETTINGS[name], ess=10)
-    records = np.stack(
-        [one.concentration.sum(axis=1) - pooled.kappa for one in pooled.values()], axis=1
-    )
-    records = np.rint(records).astype(int)
-    if name.startswith("sizes"):
-        assert np.all(records == [3, 4])
-    elif name.startswith("table"):
-        assert np.all(records.sum(axis=1) == SIZE)
-    else:
-        assert records.sum(axis=1).max() <= SIZE
-    assert len({tuple(row) for row in records.tolist()}) > 1 or name.startswith("sizes")
-
-
 def test_refuses_what_is_no_table_of_groups():
     one = ob.Release((3, 9), ("a", "b"), (1.0, 1.0), KNORM, guarantee(12))
     for by in ("region", []):
@@ -184,27 +164,6 @@ def test_priors_that_are_not_given_are_those_of_the_page(release):
         {"kappa_prior": stats.fisk(2, scale=10)},
     ):
         assert not np.array_equal(ours.kappa, release.pooled(**by, **other).kappa)
-
-
-@pytest.mark.usefixtures("few_draws")
-def test_groups_and_variables_are_found_by_name_in_any_order():
-    """Neither in that of the alphabet nor in that of the table: every group has its own counts."""
-    axes = ("vote", "town", "age")
-    cells = tuple((vote, town, age) for vote in ("yes", "no") for town in "yx" for age in (3, 1))
-    drawn = (400, 10, 20, 300, 10, 500, 200, 30)
-    noise = ob.LaplaceParameters(0.1)
-    table = ob.Release(drawn, cells, (1.0,) * 8, noise, guarantee(sum(drawn)), axes)
-    counts = dict(zip(cells, drawn, strict=True))
-    turned = table.pooled(by=["age", "town"], ess=10)
-    assert list(turned) == [(3, "y"), (3, "x"), (1, "y"), (1, "x")]
-    for (age, town), one in turned.items():
-        yes, no = (counts[vote, town, age] for vote in ("yes", "no"))
-        assert one.mean()[0] == pytest.approx(yes / (yes + no), abs=0.05)
-    by_town = table.pooled(by="town", ess=10)
-    assert by_town.categories == tuple((vote, age) for vote in ("yes", "no") for age in (3, 1))
-    for town, one in by_town.items():
-        own = np.array([counts[vote, town, age] for vote, age in by_town.categories])
-        assert one.mean() == pytest.approx(own / own.sum(), abs=0.05)
 
 
 @pytest.mark.parametrize("kappa", [0.1, 3.5, 10.0])

@@ -12,10 +12,9 @@ import pytest
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes import KNormParameters, LaplaceParameters, noise_aware_posterior
+from opendp_bayes import LaplaceParameters, noise_aware_posterior
 from opendp_bayes.inference import engines
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
-from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip
 from tests.helpers.by_chains import by_chains
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import guarantee
@@ -106,17 +105,6 @@ def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monke
     assert np.abs(counts - np.rint(counts)).max() < 1e-9
     assert np.all(np.rint(counts) >= 0)
     assert set(np.rint(counts).sum(axis=1)) == {12}
-
-
-def test_errors_of_comparisons_of_what_is_known_by_draws(release, chained):
-    """Variances of two means add up, and of one that is exact there is none."""
-    exact = release(LaplaceParameters(8.0), (60, 30, 10), 100).posterior
-    for other, draws in ((exact, 1.0), (chained, 0.5)):
-        compared = chained.compare(other)
-        share, draws = compared.probability, draws * chained.diagnostics.ess.min()
-        expected = np.sqrt(share * (1 - share) / draws)
-        assert compared.standard_error == pytest.approx(expected, rel=0.05)
-        assert other.compare(chained).standard_error == pytest.approx(expected, rel=0.05)
 
 
 def test_arviz_gets_the_draws(three, chained):
@@ -221,23 +209,6 @@ def test_other_errors(three, release):
         )
     with pytest.raises(ValueError, match="ess=0: must be between 1"):
         noise_aware_posterior(release(LaplaceParameters(1.0), (1, 2), 3), ess=0)
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        LaplaceParameters(1.0),
-        KNormParameters(1.0),
-        HellingerExponential(1.0, "local"),
-        PermuteAndFlip(1.0),
-    ],
-    ids=repr,
-)
-def test_of_no_records_at_all_it_is_the_prior(mechanism, release):
-    for prior in ((2.0, 1.0), (1.0, 1.0, 2.0)):
-        posterior = release(mechanism, (0,) * len(prior), 0, prior).posterior
-        assert posterior.mean() == pytest.approx(np.array(prior) / sum(prior))
-        assert posterior.sample(10, random_state=0).shape == (10, len(prior))
 
 
 def test_intervals_are_by_label(release):

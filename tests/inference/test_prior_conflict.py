@@ -78,29 +78,6 @@ def test_margins_of_a_public_number_are_compared():
     assert warned(released(drawn.ravel(), GAUSSIAN, 1000)) == []  # no margins
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "drawn", "size"),
-    [
-        (ob.LaplaceParameters(10.0), (556, 388), 944),
-        (ob.KNormParameters(5.0), (150, 550, 300), 1000),
-        (ob.GaussianParameters(10.0), (150, 550, 300), 1000),
-    ],
-)
-def test_a_prior_that_says_more_than_the_noise_lets_through(mechanism, drawn, size):
-    prior = (4000.0, *[1000.0] * (len(drawn) - 1))
-    cells = tuple("abc"[: len(drawn)])
-    far, near = (
-        ob.Release(drawn, cells, own, mechanism, guarantee(size))
-        for own in (prior, tuple(x / 1000 for x in prior))
-    )
-    (message,) = warned(far)
-    assert "the posterior's number of records in '" in message
-    assert "standard deviations of the noise from " in message
-    assert ", which was drawn. " in message
-    assert "use a weaker one" in message
-    assert warned(near) == []
-
-
 def test_posteriors_of_parts_and_priors_of_the_number_say_nothing():
     posterior = ob.noise_aware_posterior(sparse(k=400, columns=20))
     posterior.merged({"few": [(0, 0), (0, 1)]}).mean()

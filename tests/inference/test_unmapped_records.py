@@ -89,38 +89,6 @@ def test_counts_that_noise_alone_makes_are_called_so() -> None:
     assert list(unmatched_in(release((9, -1), ("yes", "no"), **dropped))) == []
 
 
-@pytest.mark.parametrize("size", [None, 900])
-def test_groups_of_noise_alone_among_others_are_named(size: int | None) -> None:
-    guarantee = PrivacyGuarantee(size, 1, LOSS, "MaxDivergence")
-
-    def said(*drawn: tuple[int, int], by: tuple[str, ...] = ("region",)) -> list[str]:
-        labels = tuple(f"g{place}" for place in range(len(drawn)))
-        noise = PRIVATE if size is None else KNormParameters(1.0)
-        rest = None if size is None else size - sum(map(sum, drawn))
-        groups = GroupedRelease(
-            labels, drawn, ("yes", "no"), (1.0,) * 2, noise, guarantee, rest=rest, grouped_by=by
-        )
-        return list(unmatched_in_groups(groups, groups.grouped_by))
-
-    (found,) = said((300, 200), (1, -1), (200, 100))
-    assert found == (
-        f"The counts of g1 may be noise alone: if you expect more records there, {LOOK} of region."
-    )
-    (unnamed,) = said((300, 200), (1, -1), (200, 100), by=())
-    assert unnamed.endswith(f"{LOOK} of the groups.")
-    assert said((300, 200), (20, 10), (200, 100)) == []
-    assert not any("noise alone" in one for one in said((300, 590), (1, -1), (0, 1)))
-
-
-def test_a_mechanism_without_noise_is_told_by_its_posterior() -> None:
-    mechanism = load_mechanism("hellinger_exponential")(0.002)
-    made = release((0, 0, 60), size=60, mechanism=mechanism, **OTHER)
-    assert list(unmatched_in(made)) == []  # it was not computed yet
-    assert made.posterior["other"].probability(above=SHARE)[0] > CERTAINTY
-    (said,) = unmatched_in(made)
-    assert "of vote are none of yes, no" in said
-
-
 def test_records_in_no_group_are_told_where_their_number_is_public() -> None:
     guarantee = PrivacyGuarantee(500, 1, LOSS, "MaxDivergence")
     groups = GroupedRelease(
@@ -153,3 +121,12 @@ def test_a_column_whose_categories_are_misspelt_is_named(size: int | None, mecha
     said = f"About 99 % of the records of vote are none of yes, no: {LOOK}."
     assert list(unmatched_in(made)) == [said]
     assert all(said in made.sheet(wait=wait).notes for wait in (False, True))
+
+
+def test_a_mechanism_without_noise_is_told_by_its_posterior() -> None:
+    mechanism = load_mechanism("hellinger_exponential")(0.002)
+    made = release((0, 0, 60), size=60, mechanism=mechanism, **OTHER)
+    assert list(unmatched_in(made)) == []  # it was not computed yet
+    assert made.posterior["other"].probability(above=SHARE)[0] > CERTAINTY
+    (said,) = unmatched_in(made)
+    assert "of vote are none of yes, no" in said

@@ -1,7 +1,5 @@
 """What was drawn decides the engine, and nothing is computed before that is asked for."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.engines import Listed, TwoCategories
 from opendp_bayes.inference.sampling.importance import Weighted
-from opendp_bayes.inference.ways import check_posterior, is_quick, way_of, way_to
+from opendp_bayes.inference.ways import check_posterior, is_quick, way_to
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip
 from tests.helpers.shortened import interpolate_less
 
@@ -44,16 +42,6 @@ def test_what_was_drawn_decides_the_engine(name, release, monkeypatch):
     assert type(found.engine(None, 200, np.random.default_rng(0))) is kind
     assert is_quick(made) is quick
     check_posterior(made)
-
-
-def test_a_look_that_is_weighed_makes_a_list_of_all(release):
-    noisy, weighed = (release(one, (3, 0, 9), 12) for one in (KNormParameters(2.0), EXPONENTIAL))
-    looks = [way_to(one).likelihoods[0] for one in (noisy, weighed)]
-    both = way_of(looks, np.ones(3), 12)
-    assert type(both.exact()) is Listed
-    assert both.work == math.inf
-    assert type(way_of(looks[:1], np.ones(3), 12).exact()) is CountsGivenNoise
-    assert way_of(looks[1:], np.ones(3), None).exact() is None
 
 
 def test_nothing_is_computed_before_it_is_asked_for(release, monkeypatch):

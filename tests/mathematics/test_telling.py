@@ -1,9 +1,7 @@
 """What an error shows of a value that may be a frame by mistake."""
 
-import datetime
 import inspect
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.extend import told
 from opendp_bayes.mathematics.telling import listed_names, meant
 from tests.helpers.doors import PUBLIC
 
@@ -36,18 +33,6 @@ ROWS |= {"tuples": [(VALUE,)] * 3, "relation": Relation()}
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        *(None, True, 3, 0.5, "a", Fraction(1, 3), datetime.date(2020, 1, 1), int, np.int64(3)),
-        *([1, 2], ("a", 1), {"a": 0.5}, {1}, range(3), []),
-        *(ob.LaplaceParameters(scale=1.0), ob.DROP),
-    ],
-)
-def test_plain_values_are_shown(value: Any) -> None:
-    assert told(value) == repr(value)
-
-
-@pytest.mark.parametrize(
     ("given", "known", "hint"),
     [
         ("Laplace", ["gaussian_parameters", "laplace_parameters"], "'laplace_parameters'"),
@@ -68,23 +53,6 @@ def test_a_name_like_a_known_one_is_asked_about(given: Any, known: list[Any], hi
 def test_of_many_names_the_first_are_listed() -> None:
     assert listed_names(range(20)).endswith("18, 19")
     assert listed_names(range(22)).endswith("18, 19, and 2 more")
-
-
-LISTS = ROWS["records"], ROWS["tuples"], [1] * 1000, [*ROWS["array"]]
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (ROWS["frame"], "<polars.dataframe.frame.DataFrame>"),
-        (ROWS["series"], "<polars.series.series.Series>"),
-        *((ROWS["array"], "<numpy.ndarray>"), (np.str_(VALUE), "<numpy.str_>")),
-        *((of, "<list>") for of in LISTS),
-        *(("x" * 1000, "<str>"), ({"a": [1]}, "<dict>"), (b"x", "<bytes>")),
-    ],
-)
-def test_others_are_shown_by_their_type(value: Any, shown: str) -> None:
-    assert told(value) == shown
 
 
 GOOD = {"k": 3, "scale": 1.0, "n": 10, "epsilon": 1.0, "categories": ["a", "b"], "prior": 1.0}

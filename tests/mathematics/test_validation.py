@@ -8,7 +8,6 @@ import pytest
 from opendp_bayes.mathematics.validation import (
     LARGEST_CONCENTRATION,
     RATES,
-    SCALES,
     SMALLEST_PRIOR,
     as_between,
     as_choice,
@@ -16,7 +15,6 @@ from opendp_bayes.mathematics.validation import (
     as_distance,
     as_positive,
     as_prior,
-    as_scale,
     as_size,
 )
 
@@ -28,15 +26,6 @@ def test_as_positive(value: float) -> None:
     result = as_positive(value, "scale")
     assert type(result) is float
     assert result == value
-
-
-def test_as_scale() -> None:
-    assert [as_scale(value) for value in (*SCALES, 1)] == [*SCALES, 1.0]
-    for value in (SCALES[0] / 2, SCALES[1] * 2, 1e-300, 1e300):
-        with pytest.raises(ValueError, match=r"scale=.*: must be between .* 2\^60"):
-            as_scale(value)
-    with pytest.raises(ValueError, match=r"scale=-1: .*greater than 0"):
-        as_scale(-1)
 
 
 def test_as_between() -> None:

@@ -10,7 +10,6 @@ from scipy import stats
 from scipy.special import gammaln
 
 from opendp_bayes import GaussianParameters, KNormParameters, calibrate, load_mechanism
-from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms import gaussian_parameters
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
@@ -114,16 +113,6 @@ def test_draws_have_independent_noise_on_every_count() -> None:
     assert not oracles.rejects(sums, of_sum)
 
 
-def test_projection() -> None:
-    kept, clamped = GaussianParameters(1.0), GaussianParameters(1.0, total="private")
-    drawn = np.array([[9, 4, -3], [2, 2, 2]])
-    assert kept.project(drawn, 12).tolist() == [[8, 4, 0], [4, 4, 4]]
-    assert kept.project(drawn, None).tolist() == [[9, 4, 0], [2, 2, 2]]
-    assert clamped.project(drawn, 12).tolist() == [[9, 4, 0], [2, 2, 2]]
-    far = np.array([[2**62, -(2**62), 2**62]])
-    assert kept.project(far, 10).tolist() == [[5, 0, 5]]
-
-
 @pytest.mark.parametrize("mechanism", [GaussianParameters(1.0), KNormParameters(1.0)])
 def test_draws_whose_sum_no_machine_integer_holds(mechanism: Any) -> None:
     """A draw is at most so large; all categories get as much."""
@@ -167,31 +156,11 @@ def test_projection_favours_no_category() -> None:
     assert largest.var(axis=0).mean() > 9 * 3 / 4 + 1
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_scales_at_the_ends_of_their_range(scale: float) -> None:
-    samples = GaussianParameters(scale).sample((3, 4), 1.0, draws=4)
-    assert np.all(samples.sum(axis=1) == 7)
-    if scale < 1:
-        assert np.all(samples == (3, 4))
-
-
 def test_its_options_follow_from_the_number_of_records() -> None:
     kind = load_mechanism("gaussian_parameters")
     assert kind is GaussianParameters
     assert default_options(kind, 10) == default_options(kind, None) == {}
     assert noises_every_count(GaussianParameters(1.0))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"scale": 0.0}, r"scale=0.0: .*greater than 0"),
-        ({"scale": 1.0, "total": "bounded"}, r"total='bounded': .*of None, 'private'"),
-    ],
-)
-def test_bad_parameters(arguments: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        GaussianParameters(**arguments)
 
 
 def test_what_cannot_be_enumerated() -> None:

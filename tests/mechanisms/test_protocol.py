@@ -15,7 +15,6 @@ from opendp_bayes.mechanisms import (
     protocol,
     registry,
 )
-from opendp_bayes.mechanisms.setting import Setting
 
 COUNTS, PRIOR = np.array([3, 1]), np.ones(2)
 
@@ -75,16 +74,6 @@ def test_a_law_is_believed_unless_a_subclass_draws_in_another_way() -> None:
     assert protocol.law_of(Lawless(), 4, PRIOR) is None
 
 
-def test_draws_are_kept_where_there_is_a_law() -> None:
-    drawn = protocol.drawn_by(Lawful(), COUNTS, PRIOR, 3)
-    assert drawn.tolist() == [[2, 0]] * 3
-    assert Setting(Lawful(), 4, (1.0, 1.0)).projected(drawn).tolist() == [[3, 1]] * 3
-    assert protocol.drawn_by(Lawful(), COUNTS, PRIOR).shape == (1, 2)
-    released = protocol.drawn_by(Lawless(), COUNTS, PRIOR, 2)
-    assert released.tolist() == [[3, 1]] * 2
-    assert Setting(Lawless(), 4, (1.0, 1.0)).projected(released) is released
-
-
 PRIVATE, REMAINDER = (ob.LaplaceParameters(1.0, total=of) for of in ("private", "remainder"))
 OTHERS = REMAINDER, ob.KNormParameters(1.0), ob.mechanisms.HellingerExponential(1.0), Lawless()
 
@@ -109,23 +98,6 @@ WEIGHING = [
     *(HellingerExponential(1.0), HellingerExponential(1.0, "local"), PermuteAndFlip(1.0)),
     *(SmoothHellingerExponential(1.0, **of) for of in ({}, {"gamma": 0.1}, {"beta": 0.2})),
 ]
-NOISING = [
-    *(ob.KNormParameters(1e6), ob.GaussianParameters(1.0)),
-    *(
-        ob.LaplaceParameters(1.0, noise, total)
-        for noise in ("discrete", "floored")
-        for total in ("remainder", "truncated", "bounded")
-    ),
-]
-
-
-@pytest.mark.parametrize("mechanism", [*WEIGHING, *NOISING], ids=repr)
-def test_an_empty_data_set_has_one_candidate(mechanism: Any) -> None:
-    for k in (2, 3):
-        candidates, log_p = mechanism.log_pmf([0] * k, 1.0)
-        assert candidates.tolist() == [[0] * k]
-        assert log_p == pytest.approx(0, abs=1e-12)
-        assert mechanism.sample([0] * k, 1.0, draws=3).tolist() == [[0] * k] * 3
 
 
 @pytest.mark.parametrize("mechanism", WEIGHING, ids=repr)
@@ -140,17 +112,6 @@ def test_samples_at_any_scale(mechanism: Any, scale: float) -> None:
 
 
 KINDS = sorted(registry.BUILT_IN, key=lambda kind: kind.name)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_release_and_no_delta_unless_asked_for(kind: Any) -> None:
-    mechanism = kind(scale=1.0)
-    assert mechanism.sample(COUNTS, PRIOR).shape == (1, 2)
-    assert mechanism.sample([1, 2, 3], 1.0, draws=0).shape == (0, 3)
-    if hasattr(mechanism, "draw"):
-        assert mechanism.draw(COUNTS, PRIOR).shape == (1, 2)
-    without = mechanism.proven_loss(1, size=4, prior=PRIOR)
-    assert without == mechanism.proven_loss(1, size=4, prior=PRIOR, delta=0.0)
 
 
 @pytest.mark.parametrize(

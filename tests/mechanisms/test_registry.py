@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from opendp_bayes import LaplaceParameters, available_mechanisms, load_mechanism
-from opendp_bayes.mechanisms import Mechanism, registry
+from opendp_bayes.mechanisms import registry
 from opendp_bayes.mechanisms.registry import known_mechanism
 
 
@@ -102,15 +102,6 @@ def test_a_plugin_is_listed_without_being_loaded(install: Any) -> None:
     assert Recorded.loaded == []
 
 
-def test_a_plugin_is_loaded_once_when_named(install: Any) -> None:
-    install("uniform", Uniform)
-    install("other", Uniform)
-    assert isinstance(Uniform(1.0), Mechanism)
-    loaded = load_mechanism("uniform"), load_mechanism("uniform"), known_mechanism("uniform")
-    assert all(one is Uniform for one in loaded)
-    assert Recorded.loaded == ["uniform"]
-
-
 def test_other_entry_points_are_not_mechanisms(install: Any) -> None:
     install("uniform", Uniform, group="opendp_bayes.something_else")
     assert "uniform" not in available_mechanisms()
@@ -121,26 +112,6 @@ def test_other_entry_points_are_not_mechanisms(install: Any) -> None:
 def test_a_plugin_cannot_replace_a_built_in_mechanism(install: Any) -> None:
     install("laplace_parameters", Uniform)
     assert load_mechanism("laplace_parameters") is LaplaceParameters
-    assert Recorded.loaded == []
-
-
-@pytest.mark.parametrize(
-    ("name", "available"),
-    [
-        ("laplace", "available: gaussian_parameters, .* 'laplace_parameters'"),
-        ("laplce_parameters", "not an installed .* 'laplace_parameters'"),
-    ],
-)
-def test_refuses_an_unknown_name_with_a_suggestion(install: Any, name: str, available: str) -> None:
-    with pytest.raises(ValueError, match=rf"mechanism='{name}': .*{available}"):
-        load_mechanism(name)
-
-
-def test_refuses_a_name_of_two_packages(install: Any) -> None:
-    install("uniform", Uniform)
-    install("uniform", Uniform)
-    with pytest.raises(ValueError, match=r"mechanism='uniform': .*by 2 packages; .*uniform"):
-        load_mechanism("uniform")
     assert Recorded.loaded == []
 
 
@@ -191,3 +162,23 @@ except RuntimeError as error:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600
     )
     assert result.stdout.strip() == "was imported"
+
+
+@pytest.mark.parametrize(
+    ("name", "available"),
+    [
+        ("laplace", "available: gaussian_parameters, .* 'laplace_parameters'"),
+        ("laplce_parameters", "not an installed .* 'laplace_parameters'"),
+    ],
+)
+def test_refuses_an_unknown_name_with_a_suggestion(install: Any, name: str, available: str) -> None:
+    with pytest.raises(ValueError, match=rf"mechanism='{name}': .*{available}"):
+        load_mechanism(name)
+
+
+def test_refuses_a_name_of_two_packages(install: Any) -> None:
+    install("uniform", Uniform)
+    install("uniform", Uniform)
+    with pytest.raises(ValueError, match=r"mechanism='uniform': .*by 2 packages; .*uniform"):
+        load_mechanism("uniform")
+    assert Recorded.loaded == []

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
-import polars as pl
 import pytest
 
 import opendp_bayes as ob
@@ -15,43 +14,8 @@ from opendp_bayes.mechanisms.laws import SimplexNoise
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted.spaces import PosteriorSpace
-from tests.helpers.contexts import plain_context
 
 PRIOR = (1.0, 0.5, 2.0)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "size", "prior", "kind", "match"),
-    [
-        ("laplace", 9, PRIOR, TypeError, "mechanism='laplace': must be a mechanism value"),
-        (ob.LaplaceParameters(1.0), 0, PRIOR, ValueError, "size=0: must be between 1 and"),
-        (ob.LaplaceParameters(1.0), 9, (1.0, -1.0), ValueError, "prior=.* greater than 0"),
-        (ob.LaplaceParameters(1.0), None, PRIOR, ValueError, "total='remainder': needs a public"),
-    ],
-)
-def test_what_is_refused(mechanism: Any, size: Any, prior: Any, kind: Any, match: str) -> None:
-    with pytest.raises(kind, match=match):
-        Setting.of(mechanism, size, prior)
-
-
-def test_a_mechanism_must_be_hashable() -> None:
-    class Open(ob.LaplaceParameters):
-        __hash__ = None
-
-    with pytest.raises(TypeError, match=r"must be hashable; .*@dataclass\(frozen"):
-        Setting.of(Open(1.0), 9, PRIOR)
-
-
-def test_only_what_is_built_in_is_accounted_for() -> None:
-    class Own(ob.KNormParameters):
-        pass
-
-    assert Setting.of(ob.KNormParameters(2.0), 9, PRIOR).is_accounted
-    setting = Setting.of(Own(2.0), 9, PRIOR)
-    assert not setting.is_accounted
-    # What it proves is for so many records, wherever they are.
-    apart, one = (setting.proven_loss(Distance.limited(6, of)) for of in (1, 6))
-    assert apart == one == Own(2.0).proven_loss(6, size=9, prior=np.array(PRIOR))
 
 
 @pytest.fixture
@@ -74,19 +38,6 @@ def test_a_measurement_asks_for_its_law_once(laws: list[Any]) -> None:
     made(np.array(PRIOR) + 9)
     made.map(2)
     assert laws == [(2.71, 27)]
-
-
-def test_a_query_asks_for_the_law_of_every_scale_that_it_tries_once(laws: list[Any]) -> None:
-    frame = pl.LazyFrame({"v": ["a", "b", "c"] * 9}, schema={"v": pl.Enum(["a", "b", "c"])})
-    context = plain_context(frame, {"changes": 2}, {"epsilon": 0.83})
-    query = ob.posterior(context.query(), "v", size=27, nulls="a", mechanism="knorm_parameters")
-    query.summarize()
-    release = query.release()
-    assert release.d_in == 2
-    assert len(set(laws)) == 2
-    # Once more where it is asked, before it is paid, whether there is a posterior.
-    assert sorted(map(laws.count, set(laws))) == [1, 2]
-    assert (release.mechanism.scale, 27) in laws
 
 
 # --- Every mechanism that adds noise, with each of its options, beside the definition
@@ -124,3 +75,11 @@ def test_the_loss_is_that_of_all_counts_that_are_noised(mechanism, size, k):
         most = max(np.abs(move).sum() for move in noised)
         assert loss.epsilon == pytest.approx(most / law.noise.scale)
         assert loss_of(setting, 1).epsilon == pytest.approx(most / law.noise.scale)
+
+
+def test_a_mechanism_must_be_hashable() -> None:
+    class Open(ob.LaplaceParameters):
+        __hash__ = None
+
+    with pytest.raises(TypeError, match=r"must be hashable; .*@dataclass\(frozen"):
+        Setting.of(Open(1.0), 9, PRIOR)

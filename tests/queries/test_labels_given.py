@@ -33,29 +33,6 @@ FRAME = pl.DataFrame(
 )
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        [np.int64(1), np.int64(2)],
-        list(np.array([1, 2], dtype=np.uint8)),
-        np.array([1, 2]),
-        (np.int32(1), 2),
-        range(1, 3),
-        Code,
-        [Code.ONE, Code.TWO],
-        {1: "one", 2: "two"}.keys(),
-        pl.Series([1, 2]),
-    ],
-    ids=str,
-)
-def test_whole_numbers_in_any_form_are_labels(labels: Any) -> None:
-    release = ob.posterior(query(FRAME), "code", categories=labels, **REST).release()
-    assert release.categories == (1, 2, "none", "other")
-    assert [type(label) for label in release.categories[:2]] == [int, int]
-    assert release.counts == (2, 1, 0, 1)
-    assert ob.Release.from_json(release.to_json()) == release
-
-
 FORMS: dict[str, Any] = {
     "of numpy": lambda label: np.str_(label) if isinstance(label, str) else np.int64(label),
     "of an Enum": lambda label: Vote(label) if isinstance(label, str) else Code(label),

@@ -227,17 +227,6 @@ def test_learned_levels_cover_what_they_promise(size: int | None) -> None:
     assert states > 0.8  # of 60, seen .89 of 35
 
 
-def test_every_level_adds_up_in_the_means(posterior: Any) -> None:
-    county = posterior["county"]
-    for name, parts in PARTS.items():
-        level = posterior[name]
-        assert level.mean() == pytest.approx(np.bincount(parts, county.mean()), abs=1e-9)
-        assert level.counts.mean() == pytest.approx(
-            np.bincount(parts, county.counts.mean()), abs=1e-6
-        )
-    assert posterior.records.mean() == pytest.approx(county.counts.mean().sum(), abs=1e-6)
-
-
 def test_every_level_adds_up_in_each_draw(posterior: Any) -> None:
     drawn = posterior.sample(50, random_state=3)
     for name, parts in PARTS.items():

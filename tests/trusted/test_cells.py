@@ -10,7 +10,7 @@ import pytest
 
 from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.counting import make_counts_of_cells, make_counts_of_groups
-from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame, kind_of
+from opendp_bayes.trusted.kinds import ColumnKind, kind_of
 from opendp_bayes.trusted.spaces import CountsSpace
 from opendp_bayes.trusted.truncation import Truncation
 from tests.helpers.kinds import kinds_in
@@ -150,16 +150,3 @@ def test_what_is_known_of_a_column_has_no_label_but_what_an_enum_declares(dtype,
     assert known.kind == kind
     assert known.declared == ((CANARY,) if dtype == pl.Enum else None)
     assert known.declared is not None or CANARY not in repr(known)
-
-
-def test_a_domain_says_which_columns_may_hold_nulls() -> None:
-    domain = dp.lazyframe_domain(
-        [
-            dp.series_domain("a", dp.atom_domain(T=bool)),
-            dp.series_domain("b", dp.option_domain(dp.atom_domain(T="i32"))),
-        ]
-    )
-    assert KindsOfFrame(domain) == {
-        "a": ColumnKind("boolean", "Boolean", nullable=False),
-        "b": ColumnKind("integer", "Int32", nullable=True),
-    }

@@ -68,14 +68,6 @@ def test_pieces_for_another_model_do_not_chain(name):
             counts >> inference
 
 
-def test_pieces_for_the_same_model_chain_when_built_apart():
-    _, posterior = model(**MODEL)
-    _, twin = model(**{**MODEL, "prior": [1.0, 1.0, 1.0]})
-    assert (
-        posterior >> ob.m.make_laplace_parameters(*twin.output_space, dp.max_divergence(), 2.0)
-    ).map(1) == 1.0
-
-
 def test_spaces_that_are_not_counts_are_refused():
     counts, posterior = model(**MODEL)
     vectors = dp.vector_domain(dp.atom_domain(T="i64"), size=3), dp.l1_distance(T="i64")

@@ -1,6 +1,5 @@
 """What `columns` writes: the columns that are named and no other, in a private file that goes."""
 
-import datetime
 import os
 import stat
 import subprocess
@@ -99,26 +98,6 @@ def test_types_that_polars_does_not_share_are_refused(name: str) -> None:
     refused(table, kind)
 
 
-@pytest.mark.parametrize("dtype", [pl.UInt64, pl.Float32, pl.Float64])
-def test_types_that_are_written_and_not_counted_say_so(dtype: Any) -> None:
-    table = of_polars(dtype)
-    with pytest.raises(TypeError, match=r"is not counted within .* open what engines\.columns"):
-        made(table).query().filter(("odd", ">", 1))
-    assert columns(table, ["odd"]).collect_schema() == {"odd": dtype}
-
-
-@pytest.mark.parametrize("kind", ["JSON", "STRUCT(a INTEGER)", "INTERVAL"])
-def test_other_columns_are_not_looked_at(kind: str) -> None:
-    """One that nobody names may have any type, and may fail."""
-    connection = duckdb.connect()
-    odd = f"CAST(error('read') AS {kind})"
-    table = connection.sql(f"SELECT 'a' AS vote, 1 AS person, {odd} AS j FROM range(3)")
-    assert columns(table, ["vote"]).collect()["vote"].to_list() == ["a"] * 3
-    query = made(table, contributions=1, identifier="person").query()
-    query = query.filter(("vote", "!=", "b")).truncate_per_group(2)
-    assert counts(query, table, ("vote", ["a"], "n", "o")) == [2, 0, 0]
-
-
 def test_names_that_differ_in_case_are_refused() -> None:
     table = pl.LazyFrame({"Vote": ["a"], "vote": ["b"], "other": ["c"]})
     for name in ("Vote", "vote", "nobody", 3):
@@ -149,24 +128,6 @@ def test_bytes_that_are_not_text_are_null(engine: str, tmp_path: Path) -> None:
     assert values(query, table, "text", "none") == {"good": 1, "é": 1, "none": 3}
     people = made(table, contributions=1, identifier="text").query().truncate_per_group(1)
     assert sum(counts(people, table, asked)) == 3
-
-
-def test_dates_that_python_has_not_are_null() -> None:
-    """Never a category, and no reading fails by them."""
-    table = duckdb.connect().sql(
-        "SELECT * FROM (VALUES (date 'infinity'), (date '-infinity'), (date '0044-03-15 (BC)'),"
-        " (date '10000-01-01'), (date '9999-12-31'), (date '0001-01-01'), (NULL)) t(day)"
-    )
-    first, last = datetime.date.min, datetime.date.max
-    known = columns(table, ["day"]).collect()["day"]
-    assert sorted(known.drop_nulls()) == [first, last]
-    query = made(table).query()
-    assert values(query, table, "day", "0001-01-01") == {"0001-01-01": 6, "9999-12-31": 1}
-    assert sum(values(query.filter(("day", ">", first)), table, "day", "none").values()) == 1
-    assert sum(values(query.filter(("day", "is_null", True)), table, "day", "none").values()) == 5
-    far = pl.DataFrame({"day": pl.Series([2**31 - 1, -(2**31), 0]).cast(pl.Int32).cast(pl.Date)})
-    assert columns(far.lazy(), ["day"]).collect()["day"].null_count() == 2
-    assert values(made(far.lazy()).query(), far.lazy(), "day", "n") == {"n": 2, "1970-01-01": 1}
 
 
 def test_enums_are_text_whose_labels_nobody_hands_out() -> None:

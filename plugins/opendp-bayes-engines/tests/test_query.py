@@ -8,8 +8,7 @@ import duckdb
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from contexts import counts, made, values
-from tables import ENGINES
+from contexts import counts, made
 
 import opendp_bayes as ob
 from opendp_bayes_engines import columns, context
@@ -24,32 +23,6 @@ _COLUMNS = {"person": [1, 1, 1, 2, 2, 3, None], "vote": _VOTES, "region": _REGIO
 FRAME = pl.DataFrame(_COLUMNS | {"age": [17, 18, None, 40, 55, 99, -3]})
 VOTES: dict[str, Any] = {"categories": ["no", "yes"], "nulls": "none", "unknown": "other"}
 TABLE = FRAME.lazy()
-
-
-@pytest.fixture(params=ENGINES)
-def in_an_engine(request, frame_in, tmp_path):
-    """The table, in each engine in turn."""
-    path = tmp_path / "frame.parquet"
-    FRAME.write_parquet(path)
-    return frame_in(request.param, path)
-
-
-def test_a_table_of_one_column_twice_is_refused() -> None:
-    query = made(TABLE).query()
-    with pytest.raises((TypeError, ValueError), match="vote"):
-        ob.posterior(query, ["vote", "vote"], **VOTES)
-    with pytest.raises((TypeError, ValueError), match="vote"):
-        ob.posterior(query, "vote", by="vote", **VOTES)
-
-
-def test_a_discovery_shows_values_of_several_people(in_an_engine: Any) -> None:
-    unit = dp.unit_of(contributions=1, identifier="person")
-    loss = dp.loss_of(epsilon=200.0, delta=1e-6)
-    of = context(in_an_engine, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1)
-    query = of.query().truncate_per_group(3)
-    release = ob.discover(query, "vote", nulls="none").release()
-    assert (release.people, release.categories) == (True, ("none", "no", "yes"))
-    assert release.noisy_counts == (1, 3, 2), "one person has Yes, which δ hides"
 
 
 def test_arguments_are_checked_before_the_table_is_looked_at() -> None:
@@ -129,34 +102,11 @@ def test_an_identifier_must_be_one_that_engines_share() -> None:
         context(table, privacy_unit=bounds, privacy_loss=dp.loss_of(epsilon=1.0))
 
 
-def test_neighbours_of_one_person_move_values_by_one() -> None:
-    """All up or all down."""
-    for person in (1, 2, None):
-        found = []
-        for frame in (FRAME, FRAME.filter(~pl.col("person").eq_missing(person))):
-            query = made(frame.lazy(), contributions=1, identifier="person").query()
-            found.append(values(query.truncate_per_group(3), frame.lazy(), "vote", "null"))
-        here, there = found
-        moved = {here.get(key, 0) - there.get(key, 0) for key in here | there} - {0}
-        assert moved == {1}
-        assert sum(here.values()) - sum(there.values()) <= 3
-
-
 def test_a_query_stays_as_it_is() -> None:
     query = made(TABLE).query()
     older = query.filter(("age", ">=", 40))
     assert counts(query, TABLE, ("vote", ["no", "yes"], "none", "other")) == [3, 2, 1, 1]
     assert counts(older, TABLE, ("vote", ["no", "yes"], "none", "other")) == [1, 1, 0, 1]
-
-
-def test_a_relation_that_is_gone_is_not_read_before_a_release() -> None:
-    connection = duckdb.connect()
-    connection.execute("CREATE TABLE t AS SELECT 'no' AS vote")
-    of = made(connection.table("t"))
-    connection.execute("DROP TABLE t")
-    asked = ob.posterior(of.query(), "vote", **VOTES)
-    with pytest.raises(ob.ReleaseError, match="engines: counting"):
-        asked.release()
 
 
 @pytest.mark.parametrize("name", ["select", "group_by", "with_columns", "counts"])

@@ -9,11 +9,10 @@ import polars as pl
 import pytest
 from contexts import counts, made, values
 from hypothesis import HealthCheck, given, settings, strategies as st
-from tables import ENGINES, TEXTS, UNSIGNED, WRITTEN, columns_of, conditions, holds, rows
+from tables import ENGINES, TEXTS, columns_of, conditions, holds, rows
 
 import opendp_bayes as ob
 from opendp_bayes_engines import columns
-from opendp_bayes_engines.kinds import Column
 from opendp_bayes_engines.opening import table_of
 from tests.helpers.contexts import checked_context
 
@@ -140,19 +139,6 @@ def test_every_value_is_counted_once(table: Any, name: str, nulls: Any) -> None:
     assert values(made(table).query(), table, name, nulls) == expected
 
 
-@pytest.mark.parametrize(("name", "nulls"), DISCOVERED)
-def test_people_are_counted_once_for_each_value(table: Any, name: str, nulls: Any) -> None:
-    people = made(table, contributions=1, identifier="person").query().truncate_per_group(SIZE)
-    pairs = {
-        (nulls if value is None else plain(value), person)
-        for value, person in ROWS.select(name, "person").rows()
-    }
-    expected = Counter(value for value, _ in pairs)
-    del expected[ob.DROP]
-    assert sum(expected.values()) < len(ROWS)
-    assert values(people, table, name, nulls) == expected
-
-
 def test_one_odd_record_moves_one_count(engine, in_engine, table):
     """A record of the ends of all types, and of nothing, moves every question by one."""
     known = columns_of(engine)
@@ -179,15 +165,3 @@ def test_a_count_of_wrong_bytes_is_noticed(table, monkeypatch, engine):
     monkeypatch.setattr(tables, "as_carried", lambda value, column: value.encode()[:-1])
     with pytest.raises(AssertionError):
         test_every_value_is_counted_once(table, "text", "yes")
-
-
-def test_types_that_engines_and_polars_share_are_stated(table: Any, engine: str) -> None:
-    """Every column that is accepted has the type in which the tests above compared it."""
-    schema = table_of(table).schema
-    for name, (dtype, _) in {**columns_of(engine), **WRITTEN}.items():
-        if name not in schema:
-            assert name in UNSIGNED or name == "wide"
-            continue
-        of = schema[name]
-        assert isinstance(of, Column)
-        assert of.dtype == (pl.Int64 if dtype.is_integer() and dtype != pl.UInt64 else dtype)

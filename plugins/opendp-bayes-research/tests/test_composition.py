@@ -80,24 +80,6 @@ def test_two_releases(case: Any) -> None:
     assert twice.get_delta_for_epsilon(2.01 * largest) <= 1e-12
 
 
-def test_composes_with_another_mechanism() -> None:
-    """With discrete Laplace noise, beside the sum of both pure losses and a weaker sum."""
-    first = privacy_loss_distribution(HellingerExponential(0.4), size=10, prior=(1.0, 1.0))
-    second = privacy_loss_distribution(LaplaceParameters(2.0), size=10, prior=(1.0, 1.0))
-    both = first.compose(second)
-    alone = [
-        privacy_profile(mechanism, size=10, prior=(1.0, 1.0))
-        for mechanism in (HellingerExponential(0.4), LaplaceParameters(2.0))
-    ]
-    total = sum(profile.loss.epsilon for profile in alone)
-    assert both.get_delta_for_epsilon(total + 0.02) <= 1e-12
-    assert (
-        max(profile(0.3) for profile in alone)
-        <= both.get_delta_for_epsilon(0.3)
-        <= sum(profile(0.15) for profile in alone)
-    )
-
-
 def test_the_pair_with_the_largest_epsilon_does_not_dominate() -> None:
     """Negative control: that pair alone promises too little δ at a smaller ε, by over a third."""
     mechanism, size, prior = SmoothHellingerExponential(0.44, gamma=0.56), 22, (0.14, 0.023)

@@ -77,14 +77,6 @@ def test_releases_that_are_too_many_are_simulated() -> None:
     assert not research.error_law(ob.LaplaceParameters(2.0), [100] * 2, 1.0).simulated
 
 
-def test_refusals() -> None:
-    mechanism = ob.LaplaceParameters(1.0)
-    with pytest.raises(ValueError, match=r"error='l1': must be one of"):
-        research.error_law(mechanism, [1, 2], 1.0, error="l1")
-    with pytest.raises(ValueError, match=r"level=1: .*between 0 and 1"):
-        research.error_law(mechanism, [1, 2], 1.0).quantile(1)
-
-
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_kullback_leibler(a: tuple[float, float], b: tuple[float, float]) -> None:
     def integrand(x: float) -> float:

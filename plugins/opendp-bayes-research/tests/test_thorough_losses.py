@@ -11,30 +11,6 @@ from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes_research import calibrate_thoroughly, thorough as module
 
 ONES = (1.0, 1.0, 1.0)
-MECHANISMS = [ob.mechanisms.HellingerExponential(0.4), ob.LaplaceParameters(1.0)]
-MECHANISMS += [ob.mechanisms.HellingerExponential(1.5, "local")]
-MECHANISMS += [ob.mechanisms.SmoothHellingerExponential(1.1, gamma=0.2)]
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
-@pytest.mark.parametrize("prior", [ONES, (0.3, 2.0, 0.7)])
-def test_thorough_is_exact_where_that_is_feasible(mechanism: Any, prior: tuple[float, ...]) -> None:
-    setting = {"size": 15, "prior": prior, "epsilon": 0.8, "tune": False}
-    found = calibrate_thoroughly(mechanism, **setting)
-    expected = ob.calibrate(mechanism, **setting)
-    assert found.scale == pytest.approx(expected.scale, rel=1e-8)
-    assert ob.exact_loss(found, size=15, prior=prior).epsilon <= 0.8
-
-
-def test_thorough_chooses_the_smoothness_too() -> None:
-    template = ob.mechanisms.SmoothHellingerExponential(1.0)
-    setting = {"size": 30, "prior": ONES, "epsilon": 1.0}
-    found = calibrate_thoroughly(template, **setting)
-    expected = ob.calibrate(template, **setting)
-    assert found.gamma == pytest.approx(expected.gamma, rel=0.1)
-    assert found.width(np.array([10, 10, 10]), np.array(ONES)) == pytest.approx(
-        expected.width(np.array([10, 10, 10]), np.array(ONES)), rel=0.01
-    )
 
 
 def test_one_look_at_all_pairs_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:

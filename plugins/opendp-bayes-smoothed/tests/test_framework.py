@@ -5,7 +5,6 @@ import math
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import opendp.prelude as dp
 import polars as pl
@@ -33,20 +32,8 @@ def context(**loss: float) -> dp.Context:
     return plain_context(FRAME, {"changes": 1}, loss)
 
 
-def asked(analysis: dp.Context, mechanism: Any) -> Any:
-    return ob.posterior(analysis.query(), "vote", size=SIZE, nulls="a", mechanism=mechanism)
-
-
 def approximate() -> dp.Measure:
     return dp.approximate(dp.max_divergence())
-
-
-@pytest.mark.filterwarnings("ignore:delta should be less")
-def test_sampling_in_a_context_spends_its_delta() -> None:
-    analysis = context(epsilon=1e-9, delta=0.25)
-    release = asked(analysis, obs.SamplingHistogram(rate=0.25)).release()
-    assert sum(release.counts) == 25
-    assert (release.epsilon, release.delta) == (0, 0.25)
 
 
 def test_maps_under_opendp_measures(posterior: dp.Transformation) -> None:
@@ -117,30 +104,6 @@ def test_a_budget_is_compared(posterior: dp.Transformation) -> None:
         measurement.check(1, (-3.0, 0.1))
 
 
-def test_calibration_draws_no_more_than_the_rate() -> None:
-    """And less where δ asks for less."""
-    for delta, samples in ((0.9, 80), (0.8, 80), (0.25, 25)):
-        fitted = ob.calibrate(
-            obs.SamplingHistogram(rate=0.8), size=SIZE, prior=[1, 1], epsilon=1e-9, delta=delta
-        )
-        assert fitted.samples(SIZE) == samples
-        assert fitted.scale >= 1
-
-
-def test_no_query_finds_them_by_name_but_documents_are_read(posterior: dp.Transformation) -> None:
-    names = {"noisy_sampling_histogram", "sampling_histogram"}
-    assert not names & set(ob.available_mechanisms())
-    for name in names:
-        with pytest.raises(ValueError, match=f"mechanism='{name}': is not an installed mechanism"):
-            asked(context(epsilon=1.0), name).release()
-    for made in (
-        obs.then_sampling_histogram(approximate(), 0.3),
-        obs.then_noisy_sampling_histogram(dp.max_divergence(), 2.0, rate=0.3),
-    ):
-        release = (posterior >> made)(FRAME)
-        assert ob.Release.from_json(release.to_json()) == release
-
-
 def test_the_posterior_of_a_sample_is_its_plug_in(posterior: dp.Transformation) -> None:
     """Summed over all data sets, as the page says; negative control: drawn with replacement."""
     sample = (posterior >> obs.then_sampling_histogram(approximate(), 0.3))(FRAME)
@@ -149,43 +112,6 @@ def test_the_posterior_of_a_sample_is_its_plug_in(posterior: dp.Transformation) 
     repeated = posterior >> obs.then_sampling_histogram(approximate(), 0.3, replacement="with")
     wider = repeated(FRAME)
     assert wider.posterior.std()[0] > 1.05 * wider.plug_in.std()
-
-
-def test_smoothed_map_of_the_noisy_mechanism(posterior: dp.Transformation) -> None:
-    loss = (
-        posterior
-        >> obs.then_noisy_sampling_histogram(obs.smoothed(CORNERS, size=SIZE), 2.0, rate=0.8)
-    ).map(1)
-    pure = obs.NoisySamplingHistogram(2.0, 0.8).proven_loss(1, size=SIZE, prior=None).epsilon
-    assert loss.pure_epsilon == pure
-    assert loss.delta(pure) == 0
-    assert loss.delta(pure / 2) < obs.smoothed_delta(CORNERS, SIZE, 0.8, pure / 2)
-    assert loss.epsilon(1e-12) <= pure
-
-
-def test_the_noise_counts_below_its_own_loss(posterior: dp.Transformation) -> None:
-    """Noise of 100 records: sampling alone would have 0.199, differential privacy alone 0.012."""
-    measure = obs.smoothed(CORNERS, size=SIZE)
-    loss = (posterior >> obs.then_noisy_sampling_histogram(measure, 100.0, rate=0.8)).map(1)
-    assert obs.smoothed_delta(CORNERS, SIZE, 0.8, 0.0) == pytest.approx(0.1993, rel=1e-3)
-    assert math.tanh(loss.pure_epsilon / 2) == pytest.approx(0.01196, rel=1e-3)
-    assert loss.delta(0.0) == pytest.approx(0.003562, rel=1e-3)
-
-
-def test_average(posterior: dp.Transformation) -> None:
-    for measure in (approximate(), obs.smoothed(CORNERS, size=SIZE)):
-        measurement = posterior >> obs.then_sampling_average(measure, 0.8, values=[0.0, 1.0])
-        assert 0 <= measurement(FRAME) <= 1
-        assert measurement.output_measure == measure
-    assert (posterior >> obs.then_sampling_average(approximate(), 0.8, values=[0.0, 1.0])).map(
-        1
-    ) == (0, 0.8)
-    assert (posterior >> obs.then_sampling_average(approximate(), 1.0, values=[0.0, 1.0]))(
-        FRAME
-    ) == pytest.approx(0.3)
-    for values in ([1.0], [1.0, math.nan], ["a", 1], [True, False], [10**400, 0]):
-        with pytest.raises(ValueError, match="2 finite numbers"):
-            posterior >> obs.then_sampling_average(approximate(), 0.8, values=values)
 
 
 def test_measures_are_equal_exactly_when_their_hulls_and_sizes_are() -> None:
@@ -242,15 +168,6 @@ def test_the_core_refuses_the_smoothed_measure(posterior: dp.Transformation) -> 
         ob.m.make_mechanism(
             *posterior.output_space, obs.smoothed(CORNERS, size=SIZE), obs.SamplingHistogram()
         )
-
-
-def test_a_measure_for_other_data_is_refused(posterior: dp.Transformation) -> None:
-    with pytest.raises(ValueError, match=r"50 records and 2 categories.* 100 and 2"):
-        posterior >> obs.then_sampling_histogram(obs.smoothed(CORNERS, size=50), 0.8)
-    with pytest.raises(ValueError, match=r"100 records and 3 categories.* 100 and 2"):
-        posterior >> obs.then_sampling_histogram(obs.smoothed([[0.2, 0.3, 0.5]], size=SIZE), 0.8)
-    with pytest.raises(ValueError, match="measure of OpenDP or made"):
-        posterior >> obs.then_sampling_histogram(dp.user_divergence("SmoothedDP(mine)"), 0.8)
 
 
 def test_features_are_asked_for() -> None:

@@ -159,25 +159,6 @@ def test_tails_are_the_same_however_many_terms_are_taken_at_a_time(monkeypatch):
     assert parts == pytest.approx(whole, rel=1e-12)
 
 
-def test_three_categories_of_many_records() -> None:
-    """A window of the sums is all of the sum; and a rare category is what tells most."""
-    histogram = [30, 20, 10]
-    table = np.exp(log_profiles(WithoutReplacement(), 30, np.array([histogram]), 0.2))[0]
-    assert database_profile(histogram, 0.5, 0.2) == pytest.approx(table, rel=1e-9)
-    assert database_profile([6000, 4000, 0], 0.5, 5.0) == pytest.approx(0.5, rel=1e-9)
-    assert database_profile([6000, 3900, 100], 0.5, 0.1) > 1e3 * database_profile(
-        [6000, 4000], 0.5, 0.1
-    )
-
-
-def test_infinite_epsilon_leaves_what_a_neighbour_cannot_show() -> None:
-    assert database_profile([3, 7], 0.5, math.inf) == pytest.approx(
-        float(Fraction(math.comb(7, 2), math.comb(10, 5))), rel=1e-12
-    )
-    assert database_profile([30, 70], 0.1, math.inf) == 0
-    assert database_profile([30, 70], 0.1, math.inf, log=True) == -math.inf
-
-
 def test_far_below_the_floats() -> None:
     assert (
         -2700

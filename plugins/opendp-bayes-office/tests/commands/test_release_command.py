@@ -45,46 +45,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def released(*arguments: object) -> ob.Release:
-    text = run("release", *arguments, "-o", "-")
-    release = ob.Release.from_json(text)
-    assert release.to_json() == text.strip()
-    return release
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ("vote --categories a,b", {"a": 30, "b": 20, "other": 16}),
-        ("vote --categories a,b --unknown DROP", {"a": 30, "b": 20}),
-        ("vote --categories a", {"a": 30, "other": 36}),
-        ("vote --categories a,b --nulls none", {"a": 30, "b": 20, "none": 4, "other": 16}),
-        ("vote --categories a,Other", {"a": 30, "Other": 0, "(other)": 36}),
-        ("vote --categories a --nulls other", {"a": 30, "other": 4, "(other)": 36}),
-        ("vote --categories a --size 70 --nulls a", {"a": 34, "other": 36}),
-        ("vote --categories a,b --unknown other", {"a": 30, "b": 20, "other": 16}),
-        ("vote --categories a,b --nulls none --unknown b", {"a": 30, "b": 36, "none": 4}),
-        ("code --categories 1,2,3", {"1": 30, "2": 20, "3": 10, "other": 6}),
-        ("code --categories 3,1 --unknown 1", {"3": 10, "1": 56}),
-        ("code --categories 1 --nulls none --unknown other", {"1": 30, "none": 4, "other": 36}),
-        ("won --categories true,false", {"true": 30, "false": 36}),
-        ("won", {"true": 30, "false": 36}),
-        ("won --categories true,false --nulls false", {"true": 30, "false": 40}),
-        ("enum", {"a": 30, "b": 20, "c": 10, "zz": 6}),
-        ("enum --categories c,a", {"c": 10, "a": 30, "other": 26}),
-        ("won --categories true", {"true": 30, "other": 36}),
-        ("enum --size 70 --nulls none", {"a": 30, "b": 20, "c": 10, "zz": 6, "none": 4}),
-        ("categorical --categories a,c", {"a": 30, "c": 10, "other": 26}),
-        ("vote --categories a --size 70 --nulls rest --unknown rest", {"a": 30, "rest": 40}),
-    ],
-)
-def test_rows_are_counted_as_the_options_say(files, options, expected):
-    release = released(files / "votes.parquet", "--column", *options.split(), *EXACT)
-    assert release.categories == tuple(expected)
-    assert [type(label) for label in release.categories] == [type(label) for label in expected]
-    assert release.counts == tuple(expected.values())
-
-
 ONE_OF_TWO = "--epsilon or --rho: give one of them"
 PERSONS = r"'code' is the identifier; count another"
 ABSENT = "column 'absent' is not in votes.parquet"

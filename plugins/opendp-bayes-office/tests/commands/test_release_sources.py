@@ -215,20 +215,3 @@ def test_without_that_one_line_elsewhere_moves_many_records(tmp_path: Path) -> N
 
     numbers = [number(at) for at in (1000, 2000)]
     assert numbers == [2011, 1011]
-
-
-@pytest.mark.parametrize(
-    ("line", "counts"),
-    [
-        ('"pipe, 5"" and\n6"" long",a', (2001, 1000)),
-        ('"""\n\n""",a', (2001, 1000)),
-        ('"pipe\n","a"', (2001, 1000)),
-        ('"",""', (2000, 1000)),
-        ('5" x 6" pipe,a', (2001, 1000)),
-    ],
-)
-def test_quotes_that_begin_and_end_a_value_or_stand_in_one_line_are_read(tmp_path, line, counts):
-    path = with_lines(tmp_path / "votes.csv", {10: line, 2000: line, 2999: "x,b"})
-    twice = tuple(2 * counts[at] - (2000, 1000)[at] + at for at in (0, 1))
-    release = ob.Release.from_json(run("release", path, *COLUMN, *EXACT))
-    assert release.counts == twice
