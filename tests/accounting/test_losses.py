@@ -668,3 +668,11 @@ def test_pairs_are_compared_up_to_a_limit_that_counts_those_of_the_distance(mech
     work = (enumeration.work if of_flips else work_of)(7, (1.0,) * k, records)
     assert pairs_of(setting, Distance.of(records), work) is not None
     assert pairs_of(setting, Distance.of(records), work - 1) is None
+
+
+def test_delta_from_bounds_is_at_most_one_and_from_none_one() -> None:
+    for epsilon in (600.0, 900.0):
+        loss = PrivacyLoss(epsilon=epsilon, range=epsilon, rho=math.inf)
+        assert delta_from_bounds(loss, 0.0) == 1.0
+    local = HellingerExponential(2.0, sensitivity="local").proven_loss(1, size=10, prior=np.ones(2))
+    assert delta_from_bounds(local, 3.0) == 1.0

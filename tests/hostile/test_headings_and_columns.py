@@ -1,7 +1,6 @@
 """One column is one variable of the posterior of all tables, whatever its questions are called."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -38,10 +37,3 @@ def test_two_questions_of_one_column_are_two_looks_at_one_variable(asked: Any) -
     posterior: Any = survey.posterior
     assert posterior.variables == ("vote", "age")
     assert posterior.tables == (("vote",), ("vote", "age"))
-
-
-def test_a_release_that_does_not_say_its_column_is_called_by_its_name(asked: Any) -> None:
-    arguments = {name: value for name, value in VOTE.items() if name != "column"}
-    one = replace(ob.posterior(asked(), "vote", **arguments).release(), columns=(), unknown=())
-    posterior: Any = ob.combine_tables({"Vote": one})
-    assert posterior.variables == ("Vote",)

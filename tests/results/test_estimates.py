@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 from scipy import stats
 
-import opendp_bayes as ob
 from opendp_bayes import KNormParameters, LaplaceParameters, Release
 from opendp_bayes.display.tables import decimals_of, estimates_table, intervals
 from opendp_bayes.inference.ways import is_quick
@@ -86,11 +85,6 @@ QUICK = {
 def test_what_is_quick(name: str) -> None:
     release, quick = QUICK[name]
     assert is_quick(release) is quick
-
-
-@pytest.mark.parametrize("name", [name for name, (_, quick) in QUICK.items() if quick])
-def test_what_is_quick_needs_no_markov_chains(name: str) -> None:
-    assert ob.noise_aware_posterior(QUICK[name][0]).diagnostics is None
 
 
 def test_a_mechanism_from_a_plugin_is_not_called_without_being_asked_for() -> None:

@@ -1,14 +1,12 @@
 """Pictures of releases, by what is on them."""
 
 import sys
-from itertools import product
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.container import ErrorbarContainer
 
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.display.pictures import Panel, plot_panels
@@ -23,16 +21,6 @@ PARTIES = changed(
 )
 
 pytestmark = pytest.mark.usefixtures("pictures")
-
-
-def error_bars(ax: Axes) -> list[ErrorbarContainer]:
-    return [container for container in ax.containers if isinstance(container, ErrorbarContainer)]
-
-
-def ends(container: ErrorbarContainer) -> np.ndarray:
-    """Ends of the error bars, shape `(k, 2)`."""
-    (collection,) = container.lines[2]
-    return np.array([segment[:, 0] for segment in collection.get_segments()])
 
 
 def texts(ax: Axes) -> str:
@@ -62,23 +50,6 @@ def test_labels_are_not_mathematics() -> None:
     ax = PARTIES.plot()
     assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "$b^$", "3", "d"]
     ax.figure.canvas.draw()
-
-
-def test_long_labels_are_in_lines_within_the_picture() -> None:
-    label = (
-        "Some college or an associate degree from a community college or a vocational school, not"
-        " finished"
-    )
-    ax = changed(PARTIES, categories=(label, "x" * 100, "b", "c")).plot()
-    shown = [text.get_text() for text in ax.get_yticklabels()]
-    wanted = "Some college or an associate\ndegree from a community\ncollege or a vocational …"
-    assert shown[0] == wanted
-    assert shown[2:] == ["b", "c"]
-    ax.figure.canvas.draw()
-    box = ax.get_tightbbox()
-    assert box is not None
-    assert box.x0 >= 0
-    assert box.x1 <= ax.figure.bbox.x1
 
 
 def test_a_mean_near_0_is_within_the_axes() -> None:
@@ -158,13 +129,6 @@ def test_a_table_of_two_variables_is_a_heat_map_in_any_order_of_its_cells() -> N
     assert ax.get_title("left") == "A table"
     assert ax.yaxis_inverted(), "the first row is at the top"
     ax.figure.canvas.draw()  # no label is taken for a formula
-
-
-def test_a_table_of_three_variables_has_intervals_of_the_level() -> None:
-    cells = tuple(product("xy", (1, 2), "pq"))
-    release = releases.release((50, 20, 10, 5, 8, 30, 12, 40), cells, axes=("a", "b", "c"))
-    (bars,) = error_bars(release.plot(level=0.8))
-    assert ends(bars) == pytest.approx(np.stack(release.posterior.interval(0.8), axis=1))
 
 
 def test_of_a_large_table_the_first_rows_have_colours_and_no_numbers() -> None:

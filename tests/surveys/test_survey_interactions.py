@@ -462,32 +462,6 @@ def survey(interactions: bool, size: int | None = 400) -> SurveyPosterior:
     return SurveyPosterior(noisy, draw(model, 100, rng), rng, interactions)
 
 
-@pytest.mark.parametrize("size", [400, pytest.param(None, marks=pytest.mark.slow)])
-def test_a_posterior_says_how_wide_unmeasured_pairs_are(size: int | None) -> None:
-    plain, found = survey(False, size), survey(True, size)
-    frame = found.unmeasured(0.9)
-    assert frame.columns == ["pair", "cells", "width", "width_with_table"]
-    assert sorted(frame["pair"].to_list()) == [["a", "c"], ["a", "d"], ["b", "d"]]
-    assert frame["width"].is_sorted(descending=True)
-    for names, cells, width, known in frame.rows():
-        table = found.marginal(*names)
-        lower, upper = table.interval(0.9)
-        assert not table.measured
-        assert cells == table.mean().size
-        assert width == pytest.approx((upper - lower).mean())
-        narrow = np.diff(plain.marginal(*names).interval(0.9), axis=0).mean()
-        assert width > 1.5 * narrow
-        assert 0.3 * narrow < known < width
-    measured, same = (of.marginal("a", "b").mean() for of in (plain, found))
-    np.testing.assert_array_equal(measured, same)
-    given = found.conditional("d", a=1)
-    assert not given.measured
-    pair = found.marginal("a", "d").sample(60, 2).reshape(-1, 2, 2)[:, 1]
-    np.testing.assert_allclose(given.sample(60, 2), pair / pair.sum(axis=1, keepdims=True))
-    with pytest.raises(ValueError, match="level=2"):
-        found.unmeasured(2)
-
-
 def test_copies_warn_of_slopes_that_rest_on_an_assumption() -> None:
     with pytest.warns(UserWarning, match="pairs that no table has"):
         survey(True).synthetic(1)

@@ -195,28 +195,6 @@ def test_bad_input_is_refused_at_construction(then, error, message):
         posterior() >> then
 
 
-def test_composition_with_opendp_s_laplace():
-    counts = ob.t.make_categorical_counts(
-        INPUT, dp.change_one_distance(), column="x", size=SIZE, nulls="a"
-    )
-    mechanisms = ob.m.then_laplace_parameters, ob.m.then_hellinger_exponential
-    parts = [
-        counts >> ob.t.then_dirichlet_multinomial(prior=prior) >> then(PURE, 4.0)
-        for prior, then in zip((PRIOR, 1.0), mechanisms, strict=True)
-    ]
-    vector = counts >> ob.t.then_count_vector() >> dp.m.then_laplace(scale=8.0)
-    both = dp.c.make_composition([*parts, vector])
-    exponential = ob.exact_loss(
-        ob.mechanisms.HellingerExponential(4.0), size=SIZE, prior=np.ones(3)
-    ).epsilon
-    assert both.map(1) == pytest.approx(0.5 + exponential + 0.25, rel=1e-12)
-    assert both.map(1) >= 0.75 + exponential
-    first, second, third = both(DATA)
-    assert isinstance(first, ob.Release)
-    assert isinstance(second, ob.Release)
-    assert len(third) == 3
-
-
 # --- what the samplers are given -------------------------------------------------------------
 class Spy:
     """Calls the function in its place and keeps the arguments and the results."""

@@ -68,6 +68,19 @@ def test_identifiers_of_any_integers_are_persons_of_their_own(tmp_path: Path, ki
         assert (release.d_in, release.counts[0]) == (1, 20)
 
 
+@pytest.mark.parametrize("steps", ["", "trim = true\n", 'null_values = ["-9"]\n'])
+def test_an_identifier_is_a_person_after_the_steps_that_are_for_it(steps: str, tmp_path: Path):
+    """A code for no value is a person all the same."""
+    people = ["a", "b", " b ", "c", "-9", ""]
+    path, question = tmp_path / "votes.csv", tmp_path / "votes.toml"
+    lines = ["person,vote", *(f'"{one}",a' for one in people * 9), ""]
+    path.write_text("\n".join(lines))
+    question.write_text(OF_PERSONS.replace("[privacy]", f"{steps}[privacy]"))
+    release = ob.Release.from_json(run("run", question, path, "-o", "-"))
+    expected = {one.strip() if "trim" in steps else one for one in people}
+    assert sum(release.counts) == len(expected)
+
+
 @pytest.mark.parametrize("content", [TEXT, gzip.compress(TEXT.encode())], ids=["plain", "gzip"])
 def test_standard_input_is_csv_and_leaves_no_file(tmp_path, monkeypatch, content):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
