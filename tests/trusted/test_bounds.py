@@ -22,7 +22,7 @@ from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of, plan_of
 from tests.helpers.sweeps import slow
 
-Bound = dp.polars.Bound
+Bound, C = dp.polars.Bound, pl.col
 DAYS = pl.Enum(["x", "y"])
 #: Rows of a unit: two pages are listed, three are not, and one is null.
 PAGES = ("a", "b", "r", "s", "t", None)
@@ -531,14 +531,15 @@ def test_our_noise_is_at_most_that_of_opendp(units: int, seed: int) -> None:
     assert max(compared(units, seed)) <= 1 + 1e-8
 
 
-def test_a_bound_by_an_expression_is_none_of_its_column() -> None:
+@pytest.mark.parametrize(
+    "key", [C("age") // 10, C("age") & C("sex"), C("sex").alias("age"), C("age").abs()]
+)
+def test_a_bound_by_an_expression_is_none_of_its_column(key: pl.Expr) -> None:
     """Ages in tens are other groups than ages, of the same name."""
-    tens = Bound(by=[pl.col("age") // 10], per_group=1)
-    of_unit = Bounds.of([tens, Bound(by=[], per_group=3)])
-    assert of_unit.per_group(frozenset({"age"})) == 3
-    assert (
-        Bounds.of([Bound(by=["age"], per_group=1), Bound(by=[], per_group=3)]).per_group(
-            frozenset({"age"})
-        )
-        == 1
-    )
+    several, of_key = Bound(by=[], per_group=4), Bound(by=[key], per_group=1, num_groups=1)
+    assert Bounds.of([several, of_key]).per_group(frozenset({"age"})) == 1
+    assert Bounds.of([several, Bound(by=[key], per_group=1)]).per_group(frozenset({"age"})) == 4
+    apart = Bound(by=[key], num_groups=1), Bound(by=["age"], per_group=1)
+    assert Bounds.of([several, *apart]).records == 4
+    with pytest.raises(ValueError, match=r"d_in=.*per_group"):
+        Bounds.of([*apart])
