@@ -183,6 +183,18 @@ def test_a_table_in_a_context(unit):
     assert some.guarantee.relation == ("add/remove" if size is None else "change-one")
 
 
+def test_a_table_in_every_group_has_its_variables():
+    rows = [(region, vote, sex) for region, vote in VALUES for sex in ("f", "m")]
+    frame = frame_of(rows, {**SCHEMA, "sex": pl.String})
+    for unit in ("contributions", "changes"):
+        whole = plain_context(frame, unit={unit: 1}, loss={"epsilon": 800.0})
+        labels, policy = {**VOTES, "sex": ["f", "m"]}, {**POLICY, "size": None}
+        if unit == "changes":
+            policy |= {"size": len(rows)}
+        tables = ob.posterior(whole.query(), COLUMNS, by="sex", categories=labels, **policy)
+        assert {table.axes for table in tables.release().values()} == {("region", "vote")}
+
+
 # --- what is refused
 ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None}
 
