@@ -23,10 +23,6 @@ def report(counts: tuple[int, ...]) -> list[float]:
     return [0.75, 0.25] if counts[0] > counts[1] else [0.25, 0.75]
 
 
-def blunt(counts: tuple[int, ...]) -> list[float]:
-    return [0.6, 0.4] if counts[0] > counts[1] else [0.4, 0.6]
-
-
 def measured(constructor: Any, measure: dp.Measure, d_in: int = 1, **parameters: Any) -> Any:
     """What the map of a measurement states."""
     domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])

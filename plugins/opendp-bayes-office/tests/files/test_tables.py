@@ -374,3 +374,9 @@ def test_codes_are_read_as_their_labels_unless_codes_are_listed(extension, liste
     wanted = EXTENSIONS[extension] in tables.LABELLED and not are_codes
     assert has_labels(Path(f"data{extension}"), listed) == wanted
     assert has_labels(Path(f"DATA{extension.upper()}"), listed) == wanted
+
+
+def test_single_numbers_of_stata_have_the_digits_that_tell_them_apart(tmp_path: Path) -> None:
+    path, values = tmp_path / "x.dta", [0.1, 2.5, 1 / 3, 16777216.0]
+    pd.DataFrame({"x": values}, dtype="float32").to_stata(path, write_index=False)
+    assert records_of(path)["x"].to_list() == ["0.1", "2.5", "0.33333334", "16777216"]
