@@ -8,6 +8,7 @@ import opendp_bayes as ob
 from opendp_bayes.release_format.kind_of_text import _READERS
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers.command_line import run
+from tests.helpers.releases import guarantee
 
 DOCUMENTS = {
     "opendp-bayes release": (ob.Release, r"is a release; it is read by Release\.from_json"),
@@ -77,3 +78,10 @@ def test_a_later_version_asks_for_a_newer_package(reader):
     name = next(name for name, (kind, _) in DOCUMENTS.items() if kind is reader)
     with pytest.raises(ValueError, match=r"version=9: .* `pip install --upgrade"):
         reader.from_json(f'{{"format": "{name}", "version": 9, "new": []}}')
+
+
+@pytest.mark.parametrize("mark", ["\ufeff", b"\xef\xbb\xbf"])
+def test_a_mark_before_utf_8_is_none_of_the_text(mark: str | bytes) -> None:
+    release = ob.Release((3, 5), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(1.0), guarantee(8))
+    marked = mark + (release.to_json() if isinstance(mark, str) else release.to_json().encode())
+    assert ob.Release.from_json(marked) == release
