@@ -1,12 +1,14 @@
 """One column is one variable of the posterior of all tables, whatever its questions are called."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.results.release import Release
 from tests.helpers.contexts import plain_context
 
 VOTES, AGES = ["yes", "no"], ["young", "old"]
@@ -37,3 +39,18 @@ def test_two_questions_of_one_column_are_two_looks_at_one_variable(asked: Any) -
     posterior: Any = survey.posterior
     assert posterior.variables == ("vote", "age")
     assert posterior.tables == (("vote",), ("vote", "age"))
+
+
+def test_one_column_under_two_queries_is_one_variable(asked: Any) -> None:
+    arguments = {name: value for name, value in VOTE.items() if name != "column"}
+    first, again = (ob.posterior(asked(), "vote", **arguments).release() for _ in range(2))
+    kept = Release.from_json(again.to_json())
+    posterior: Any = ob.combine_tables({"monday": first, "tuesday": kept}, draws_may_agree=True)
+    assert posterior.variables == ("vote",)
+
+
+def test_a_release_that_does_not_say_its_column_is_called_by_its_name(asked: Any) -> None:
+    arguments = {name: value for name, value in VOTE.items() if name != "column"}
+    one = replace(ob.posterior(asked(), "vote", **arguments).release(), columns=(), unknown=())
+    posterior: Any = ob.combine_tables({"Vote": one})
+    assert posterior.variables == ("Vote",)

@@ -1,7 +1,9 @@
 """Ordered answers leave out labels of nulls and unknown values, in every kind of result."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,10 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.inference.learned.noised_table import margins_of, table_of
+from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
+from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
 from tests.helpers.contexts import checked_context
 from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
@@ -123,6 +129,16 @@ def test_every_way_leaves_them_out(way: str, monkeypatch: pytest.MonkeyPatch) ->
         posterior.quantile(0.5, edges=range(7))
 
 
+def test_levels_merge_them_alone() -> None:
+    half = levels().posterior["half"]
+    assert half.unordered == LEFT_OUT
+    assert half.quantile(0.4).categories == ("young", "old")
+    parts = {"young": AGES[:2], "old": [*AGES[2:], *LEFT_OUT]}
+    mixed: Any = survey(half={"column": "age", "merge": parts, **LABELS})["half"]
+    assert mixed.unordered == ()  # part of it is in order
+    assert mixed.posterior.quantile(0.5).category == "old"
+
+
 def test_other_posteriors_keep_what_has_no_order(release: Any) -> None:
     posterior = release.posterior
     assert posterior.given(["65+", "missing", "18-29"]).unordered == ("missing",)
@@ -132,6 +148,24 @@ def test_other_posteriors_keep_what_has_no_order(release: Any) -> None:
     assert list(posterior.given(["18-29", "missing"]).categories) == ["18-29", "missing"]
     with pytest.raises(ValueError, match=r"unordered=.*leave 1 categories in order"):
         posterior.given(["18-29", "missing"]).quantile(0.5)
+
+
+def test_a_label_that_is_listed_is_in_the_order() -> None:
+    """What a user lists in the order is in it: nulls may stand for the least or the largest."""
+    listed = asked("age", categories=[*AGES, "missing"], nulls="missing", unknown="65+")
+    assert listed.unordered == () == listed.posterior.quantile(0.5).left_out
+    assert listed.posterior.quantile(0.5).category == "45-64"
+    assert listed.posterior.quantile(0.9).category == "missing"
+    of_type = PEOPLE.select(pl.col("age").cast(pl.Enum([*AGES, "?", "missing"])))
+    enum = checked_context(of_type, loss={"epsilon": 9.0}, parts=None)
+    for label, unordered in (("missing", ()), ("none", ("none",))):
+        query = ob.posterior(enum.query(epsilon=1.0), "age", nulls=label, prior=1.0)
+        assert query.release().unordered == unordered
+
+
+def test_one_unlisted_label_for_both_is_left_out_once() -> None:
+    both = asked("age", categories=AGES, nulls="none", unknown="none")
+    assert (both.nulls, both.unknown, both.unordered) == (("none",), ("none",), ("none",))
 
 
 def test_the_median_is_that_of_the_records_in_order() -> None:
@@ -146,3 +180,68 @@ def test_the_median_is_that_of_the_records_in_order() -> None:
     # Negative control: they matter where nobody says that they stand for no value.
     unsaid = ob.Release(drawn, labels, prior, mechanism, guarantee(None)).posterior.quantile(0.5)
     assert np.abs(unsaid.probabilities[:4] - expected).max() > 0.1
+
+
+def test_groups_and_json_keep_them() -> None:
+    groups = asked("age", by="sex", **OF_TABLE)
+    assert isinstance(groups, GroupedRelease)
+    assert (groups.nulls, groups.unknown) == (("missing",), ("other",))
+    assert read_again(groups)["m"].unordered == LEFT_OUT
+    for name in ("nulls", "unknown"):
+        text = groups.to_json().replace(f'"{name}":["', f'"{name}":["x","')
+        with pytest.raises(ValueError, match=f"{name}=.*must be left out, or have a label"):
+            ob.Release.from_json(text)
+
+
+@pytest.mark.parametrize("axes", list(permutations("xyz")))
+def test_each_axis_has_its_own_by_every_door_to_it(axes: tuple[str, ...]) -> None:
+    labels = {"x": "a", "y": "ab", "z": "abc"}
+    cells = tuple(product(*([*labels[axis], f"no {axis}"] for axis in axes)))
+    nulls = tuple(f"no {axis}" for axis in axes)
+    noise, prior = ob.LaplaceParameters(1.0, total="private"), (1.0,) * 24
+    table = ob.Release((2,) * 24, cells, prior, noise, guarantee(None), axes, nulls=nulls)
+    for axis in axes:
+        others = [other for other in axes if other != axis]
+        doors: list[Any] = [
+            groups_of_table(table, others),
+            table.by(*others)["a", "a"],
+            table.posterior.marginal(axis),
+            table.posterior.conditional(axis, **dict.fromkeys(others, "a")),
+        ]
+        assert [door.unordered for door in doors] == [(f"no {axis}",)] * 4
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_walks_of_a_learned_prior_end_before_them(order: int) -> None:
+    """Of several releases, before what any of them leaves out."""
+    mechanism = ob.LaplaceParameters(1.0, total="private")
+    cells = tuple(product(["missing", "a", "b", "c"], ["x", "y"]))
+    axes, nulls = ("v", "w"), ("missing", None)
+    table = ob.Release((1,) * 8, cells, (1.0,) * 8, mechanism, guarantee(None), axes, nulls=nulls)
+    made = table_of([table, replace(table, nulls=())][::order], None)
+    assert made.variables["v"].tolist() == [3, 3, 0, 0, 1, 1, 2, 2]
+    assert (made.apart["v"], made.apart["w"]) == (1, 0)
+    margins = {of.variables: of for of in margins_of(made.variables, ["v"], made.apart)}
+    walk, apart = margins["v",].waves[1][:, :-1], margins["v",].waves[1][:, -1]
+    assert np.ptp(walk[:3], axis=0).min() > 0.5
+    assert np.abs(walk[3]).max() < 1e-12
+    assert apart.tolist() == [-0.25, -0.25, -0.25, 0.75]
+    assert margins["v",].reach[-1] == margins["v",].reach.max()
+    assert np.ptp(margins["w",].reach) == 0.0
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_any_of_combined_releases_leaves_out_is_left_out(order: int) -> None:
+    noise = ob.LaplaceParameters(1.0, total="private")
+    listed = ob.Release((3, 2, 4), ("a", "b", "none"), (1.0,) * 3, noise, guarantee(None))
+    own = replace(listed, noisy_counts=(2, 4, 3), nulls=("none",))
+    assert ob.combine([listed, own][::order], records="same").unordered == ("none",)
+    cells = tuple(product(["p", "q"], ["a", "b", "none"]))
+    joint = ob.Release((1,) * 6, cells, (1.0,) * 6, noise, guarantee(None), axes=("w", "v"))
+    both = [joint, replace(joint, noisy_counts=(2,) * 6, nulls=(None, "none"))][::order]
+    combined = ob.combine(both, records="same")
+    for posterior in (combined.marginal("v"), combined.conditional("v", w="p")):
+        assert posterior.unordered == posterior.quantile(0.5).left_out == ("none",)
+    assert combined.marginal("w").unordered == ()
+    tables = {name: replace(one, columns=("v",)) for name, one in {"x": listed, "y": own}.items()}
+    assert NoisyTables.of([*tables.items()][::order]).unordered == {"v": ("none",)}

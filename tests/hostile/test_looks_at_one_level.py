@@ -87,6 +87,22 @@ def test_a_look_that_is_left_out_is_noticed() -> None:
     assert np.abs(posterior["look 0"].counts.mean() - mean).max() > 0.05
 
 
+def test_a_name_does_not_matter_to_looks_at_a_column_of_a_joint_table() -> None:
+    cells = [("n", "x"), ("n", "y"), ("s", "z")]
+    table = ob.Release(
+        (11, 4, 9), tuple(cells), (1.0,) * 3, ob.LaplaceParameters(1.0, total="private"),
+        ob.PrivacyGuarantee(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence"),
+        axes=("region", "district"),
+    )  # fmt: skip
+    region = ob.noisy_counts([14, 8], ["n", "s"], mechanism="laplace_parameters", scale=1.0)
+    again = ob.noisy_counts([9, 16], ["s", "n"], mechanism="laplace_parameters", scale=1.0)
+    once = ob.combine_tables({"cells": table, "region": region})
+    twice = ob.combine_tables({"cells": table, "region": region, "again": again})
+    assert isinstance(twice, LevelsPosterior)
+    assert twice["again"].mean() == pytest.approx(twice["region"].mean()[::-1])
+    assert (twice["region"].counts.std() < once["region"].counts.std()).all()
+
+
 def survey_of(second: tuple[int, ...]) -> dict[str, ob.Release]:
     """Two tables of the same labels, and what the first merges."""
     labels, merge = ["agree", "neither", "disagree"], {"said": ["agree", "disagree"]}
@@ -131,19 +147,3 @@ def test_noise_alone_is_not_taken_for_another_column() -> None:
             )
             parts[name] = np.arange(k) >= k // 2 if name == "groups" else np.arange(k)
         check_sums(named, {name: part.astype(int) for name, part in parts.items()})
-
-
-def test_a_name_does_not_matter_to_looks_at_a_column_of_a_joint_table() -> None:
-    cells = [("n", "x"), ("n", "y"), ("s", "z")]
-    table = ob.Release(
-        (11, 4, 9), tuple(cells), (1.0,) * 3, ob.LaplaceParameters(1.0, total="private"),
-        ob.PrivacyGuarantee(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence"),
-        axes=("region", "district"),
-    )  # fmt: skip
-    region = ob.noisy_counts([14, 8], ["n", "s"], mechanism="laplace_parameters", scale=1.0)
-    again = ob.noisy_counts([9, 16], ["s", "n"], mechanism="laplace_parameters", scale=1.0)
-    once = ob.combine_tables({"cells": table, "region": region})
-    twice = ob.combine_tables({"cells": table, "region": region, "again": again})
-    assert isinstance(twice, LevelsPosterior)
-    assert twice["again"].mean() == pytest.approx(twice["region"].mean()[::-1])
-    assert (twice["region"].counts.std() < once["region"].counts.std()).all()

@@ -1,6 +1,7 @@
 """Many categories, groups and results: the first are shown, and too many refused at once."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import opendp.prelude as dp
@@ -8,13 +9,15 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.sheet import MOST_ROWS, Sheet
 from opendp_bayes.display.tables import Table
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import MOST_RESULTS
 from opendp_bayes_office.report.specification_text import read_specification
+from tests.helpers.command_line import run
 from tests.helpers.contexts import plain_context
 from tests.helpers.releases import release
+from tests.helpers.sweeps import slow
 
 MANY = 30_000
 TOO_MANY = 120_000
@@ -28,6 +31,44 @@ def released(number: int) -> ob.Release:
 @pytest.fixture(scope="module")
 def many() -> ob.Release:
     return released(MANY)
+
+
+def test_texts_and_tables_of_many_categories_say_how_many_are_left(many: ob.Release) -> None:
+    survey = ob.Survey(("one", "two"), (many, released(20)))
+    start = time.process_time()
+    texts = [repr(many), repr(survey), str(survey)]
+    shown = str(many.sheet(wait=False))
+    pages = [many._repr_html_(), survey._repr_html_()]
+    assert time.process_time() - start < 20
+    assert f"'c99': 99, and {MANY - 100} more}}" in texts[0]
+    assert f"1.0, and {MANY - 100} more]" in texts[0]
+    assert all(len(text) < 10_000 for text in texts)
+    assert f"\nand {MANY - MOST_ROWS} more\n" in shown
+    assert f"and {MANY - MOST_ROWS} more" in pages[0]
+    assert f"and {MANY - MOST_ROWS // 2} more" in pages[1], "each of two tables has half of them"
+    assert all(page.count("<tr>") < MOST_ROWS + 10 for page in pages)
+
+
+def test_the_command_shows_the_first_rows(many: ob.Release, tmp_path: Path) -> None:
+    """It took 25 s for 30 000 rows, nearly all of it to lay them out."""
+    file = tmp_path / "many.json"
+    file.write_text(ob.Survey(("one", "two"), (many, many)).to_json())
+    start = time.process_time()
+    shown = run("show", file)
+    assert time.process_time() - start < 25
+    assert shown.count(f"and {MANY - MOST_ROWS // 2} more") == 2
+    assert len(shown.splitlines()) < MOST_ROWS + 50
+    assert shown.index(" c0 ") < shown.index(" c1 ")
+
+
+def test_posteriors_and_groups_say_so_too() -> None:
+    posterior = released(150).posterior
+    for text in (repr(posterior), repr(posterior.counts)):
+        assert "'c99'" in text
+        assert "'c100'" not in text
+        assert "and 50 more}" in text
+    groups = ob.Survey(tuple(f"q{i}" for i in range(150)), (released(3),) * 150)
+    assert "and 50 more})" in repr(groups)
 
 
 def table_of(*sizes: int) -> Sheet:
@@ -55,6 +96,21 @@ def test_nothing_is_said_where_all_is_shown() -> None:
     assert "more" not in table_of(3)._repr_html_()
     assert shortly("ab", 2) == "a, b"
     assert shortly(range(101), 101).endswith("99, and 1 more")
+
+
+def test_pictures_draw_the_first(pictures: None) -> None:
+    """A dot for each of 3000 categories took minutes."""
+    start = time.process_time()
+    ax = released(300).plot()
+    assert len(ax.get_yticklabels()) == 100
+    assert ax.get_xlabel() == "Share (the first 100 of 300 rows)"
+    figure = ob.Survey(("q",), (released(300),)).plot()
+    assert figure.findobj(lambda part: "the first 100 of 300 rows" in str(part))
+    cells = tuple((f"a{i}", f"b{j}") for i in range(110) for j in range(2))
+    table = release((5,) * 220, cells, axes=("a", "b")).plot()
+    assert len(table.get_yticklabels()) == 100
+    assert table.get_ylabel() == "a (the first 100 of 110 rows)"
+    assert time.process_time() - start < 60
 
 
 def context(**columns: pl.Series) -> dp.Context:
@@ -117,6 +173,28 @@ def specification(columns: dict[str, int], results: list[str]) -> str:
     for name, number in columns.items():
         text += f"[columns.{name}]\ncategories = [{', '.join(map(str, range(number)))}]\n"
     return text + "".join(f"[[results]]\n{result}\n" for result in results)
+
+
+def titled(number: int) -> list[str]:
+    return [f'column = "a"\ntitle = "{n}"' for n in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "results", "message"),
+    [
+        ({"a": TOO_MANY}, ['column = "a"'], rf"would be {TOO_MANY} categories"),
+        ({"a": 400, "b": 400}, ['column = ["a", "b"]'], "would be 160801 categories or cells"),
+        ({"a": 400, "b": 400}, ['column = "a"\nby = "b"'], "would be 160400 categories or cells"),
+        *slow([({"a": 20_000}, titled(6), "would be 100005 categories or cells")]),
+        ({"a": 2}, titled(300), f"are 300 results; must be at most {MOST_RESULTS}"),
+    ],
+)
+def test_specifications_are_refused_too(columns, results, message, tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text(specification(columns, results))
+    start = time.process_time()
+    assert message in run("run", file, "--dry-run", code=2)
+    assert time.process_time() - start < 20
 
 
 def test_as_many_as_the_limit_are_asked_for() -> None:

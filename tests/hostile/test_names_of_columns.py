@@ -1,5 +1,6 @@
 """A name is a name: `*` and `^vote.*$`, patterns to polars, are columns like any other."""
 
+from itertools import product
 from typing import Any
 
 import opendp.prelude as dp
@@ -10,8 +11,12 @@ import opendp_bayes as ob
 from opendp_bayes_office import read
 from tests.helpers.command_line import run
 from tests.helpers.contexts import checked_context
+from tests.helpers.sweeps import some_of
 
 EXACT = 1e5
+REST = {"nulls": "none", "unknown": "other"}
+#: What a pattern would mean instead is the second column of each, of another value.
+NAMES = ["*", "^vote.*$", "^$", "^vote$", "vote", ""]
 
 
 def frame_of(name: str, kind: Any = pl.String) -> pl.DataFrame:
@@ -24,10 +29,52 @@ def query(frame: Any, **unit: Any) -> Any:
     return context.query()
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "lazy"),
+    some_of(product(NAMES, [pl.String, pl.Enum(["a", "b"]), pl.Categorical], [False, True]), 18),
+)
+def test_a_column_is_counted_by_its_name(name: str, kind: Any, lazy: bool) -> None:
+    frame = frame_of(name, kind)
+    plan = query(frame.lazy() if lazy else frame)
+    asked = ob.posterior(plan, name, categories=["a", "b"], **REST)
+    assert asked.release().counts[:3] == (4, 1, 1)
+
+
 def test_a_pattern_of_polars_would_count_another_column() -> None:
     """Negative control."""
     counted = frame_of("^vote.*$").lazy().group_by(value=pl.col("^vote.*$")).len().collect()
     assert counted.rows() == [("b", 6)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_column_makes_groups_and_is_one_of_a_joint_table(name: str) -> None:
+    grouped = query(frame_of(name)).group_by(name)
+    labels = {name: ["a", "b"], "vote 2": ["b", "c"]}
+    for asked, by in ((grouped, {}), (query(frame_of(name)), {"by": name})):
+        of_groups = ob.posterior(asked, "vote 2", categories=labels, **by, **REST)
+        assert of_groups.release().counts == ((4, 0, 0, 0), (1, 0, 0, 0))
+    table = ob.posterior(query(frame_of(name)), [name, "vote 2"], categories=labels, **REST)
+    release = table.release()
+    assert release.counts[release.categories.index(("a", "b"))] == 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_integers_of_a_column_are_widened_and_no_others(name: str) -> None:
+    numbers = pl.Series([1] * 6, dtype=pl.Int8)
+    frame = pl.DataFrame({"vote 2": ["b"] * 6, name: numbers})
+    asked = ob.posterior(query(frame), name, categories=[1, 2], **REST)
+    assert asked.release().counts == (6, 0, 0, 0)
+
+
+def test_rows_are_limited_once_for_questions_of_such_columns() -> None:
+    frame = frame_of("*").with_columns(pl.Series("^b$", ["x"] * 6))
+    plan = query(frame, contributions=1, identifier="person").truncate_per_group(1)
+    of = {"nulls": "none", "unknown": "other"}
+    questions = {"stars": {"column": "*", "categories": ["a", "b"], **of}}
+    questions["roof"] = {"column": "^b$", "categories": ["x", "y"], **of}
+    survey = ob.survey(plan, questions)
+    found = survey.release()
+    assert [found[name].counts[:2] for name in ("stars", "roof")] == [(4, 1), (6, 0)]
 
 
 @pytest.mark.parametrize("name", ["*", "^person$"])
@@ -38,6 +85,49 @@ def test_an_identifier_that_polars_takes_for_a_pattern_is_refused(name: str) -> 
     bound = dp.polars.Bound(by=[name], per_group=1, num_groups=1)
     with pytest.raises(ValueError, match=r"Bound.by must be one column"):
         query(frame, contributions=[bound])
+
+
+SPECIFICATION = """
+title = "Votes"
+[privacy]
+epsilon = 100000.0
+unit = "one person"
+identifier = "{person}"
+rows_per_identifier = 1
+[columns."{vote}"]
+categories = ["a", "b"]
+nulls = "b"
+unknown = "DROP"
+[columns."{region}"]
+categories = ["n", "s"]
+nulls = "s"
+[[results]]
+column = "{vote}"
+by = "{region}"
+"""
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("person", "vote", "region"),
+    [("p", "^v.*$", "^region$"), ("p", "*", "^$"), ("p", "v", "*"), ("p", "", "^v$")],
+)
+def test_so_it_is_for_the_command(tmp_path, kind, person, vote, region):
+    columns = {person: [*"12345"], vote: ["a", "a", "b", None, "z"]}
+    others = {"votes": ["z"] * 5, "vote": ["z"] * 5}
+    frame = pl.DataFrame(columns | {region: ["n", "n", "n", None, "s"]} | others)
+    path, question = tmp_path / f"votes.{kind}", tmp_path / "q.toml"
+    getattr(frame, f"write_{kind}")(path)
+    question.write_text(SPECIFICATION.format(person=person, vote=vote, region=region))
+    found = ob.Release.from_json(run("run", question, path, "-o", "-"))
+    assert found.counts == ((2, 1), (0, 1))
+    options = ("--column", vote, "--categories", "a,b", "--unknown", "DROP")
+    limit = ("--identifier", person, "--rows-per-identifier", 1)
+    by = ("--by", f"{region}=n,s", "--epsilon", EXACT, "-o", "-")
+    found = ob.Release.from_json(run("release", path, *options, *limit, *by))
+    alone = ob.Release.from_json(run("release", path, *options, "--epsilon", EXACT, "-o", "-"))
+    assert alone.counts == (2, 1)
+    assert found.counts == ((2, 1), (0, 0))
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -1,6 +1,8 @@
 """Measures have names of our own, whatever a version of OpenDP calls them."""
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import opendp.prelude as dp
@@ -11,8 +13,10 @@ from opendp.mod import Measure
 
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
+from opendp_bayes.display.wording import in_words, stated_loss
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted.budget import as_entry, name_of, unit_in_words
+from tests.helpers.contexts import plain_context
 from tests.helpers.releases import guarantee
 
 LOSSES: dict[str, dict[str, float]] = {
@@ -43,6 +47,26 @@ def _renamed() -> Iterator[None]:
         yield
 
 
+def released(loss: dict[str, float]) -> ob.Release:
+    context = plain_context(
+        pl.LazyFrame({"v": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"]))}), loss=loss
+    )
+    release: ob.Release = ob.posterior(context.query(), "v", nulls="a").release()
+    return release
+
+
+@pytest.mark.usefixtures("_renamed")
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_release_under_other_names_says_the_same(name: str) -> None:
+    release = released(LOSSES[name])
+    assert release.guarantee.measure == name
+    assert json.loads(release.to_json())["measure"] == name
+    assert ob.Release.from_json(release.to_json()) == release
+    symbol = "ρ" if "rho" in LOSSES[name] else "ε"
+    assert stated_loss(release.guarantee).startswith(f"{symbol} = ")
+    assert f"{symbol} = " in in_words(ob.Survey(("v",), (release,)).releases[0].guarantee)
+
+
 @pytest.mark.usefixtures("_renamed")
 def test_constructors_ledgers_and_the_plugin_do_not_look_at_names() -> None:
     assert name_of(dp.smoothed_max_divergence()) == name_of(dp.renyi_divergence()) == ""
@@ -69,6 +93,17 @@ def test_every_measure_of_the_table_is_one_of_opendp_and_its_name_stays() -> Non
     made = {"MaxDivergence": pure, "ZeroConcentratedDivergence": concentrated}
     made |= {f"Approximate({name})": dp.approximate(of) for name, of in made.items()}
     assert {name: name_of(measure) for name, measure in made.items()} == {n: n for n in MEASURES}
+
+
+def test_a_document_of_before_is_read_and_says_what_it_said() -> None:
+    """A measure that is not in the table states ε, which every release has a bound for."""
+    for name, loss in LOSSES.items():
+        release = released(loss)
+        written = replace(release, guarantee=replace(release.guarantee, measure=name))
+        again = ob.Release.from_json(written.to_json())
+        assert stated_loss(again.guarantee).startswith("ρ" if "rho" in loss else "ε")
+    other = guarantee(None, measure="NewMeasure")
+    assert stated_loss(other) == "ε = 1"
 
 
 def test_a_name_that_is_looked_for_in_a_text_is_noticed() -> None:

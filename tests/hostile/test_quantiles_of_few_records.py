@@ -58,6 +58,18 @@ def test_groups_of_equal_shares_are_noticed(monkeypatch: pytest.MonkeyPatch) -> 
     assert outer_quantile(levels(STEEP, 3.0))[1] < TRUTH - 2
 
 
+def test_halves_nest_in_each_other_and_count_their_categories() -> None:
+    fine, coarse = np.arange(13), np.array([1] * 3 + [0] * 10)
+    found = halves(fine, coarse)
+    assert [part.max() + 1 for part, _ in found] == [11, 7, 4]
+    for (part, number), (above, _) in zip(found, [*found[1:], (coarse, None)], strict=True):
+        assert np.array_equal(number, np.bincount(part))
+        assert tree.nests(part, above)
+        assert np.all(np.diff(part) >= 0)
+    sizes = found[-1][1]
+    assert sizes.tolist() == [2.0, 1.0, 5.0, 5.0]
+
+
 def test_parts_that_are_no_neighbours_are_not_halved() -> None:
     assert halves(np.arange(8), np.array([0, 1, 0, 1, 0, 1, 0, 1])) == []
     assert halves(np.arange(4), np.array([0, 0, 1, 1])) == []  # which leaves nothing between
@@ -68,3 +80,12 @@ def test_quantiles_that_noise_hides_have_a_warning() -> None:
     hidden = levels(STEEP[:20], 30.0)
     with pytest.warns(UserWarning, match=r"levels 0.5 lie .* 0\.[89]\d*"):
         hidden["bin"].quantile(0.5)
+
+
+@pytest.mark.parametrize("name", ["clear counts", "small groups"])
+def test_clear_counts_and_small_groups_have_none(name: str, steep: Any) -> None:
+    clear = steep if name == "clear counts" else levels(STEEP[:20], 30.0, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clear["bin"].quantile(0.5)
+        clear["group"].merged({"first": clear["group"].categories[:2]}).quantile(0.5)

@@ -73,6 +73,17 @@ def test_where_intervals_fail_a_warning_says_so(hidden: tuple[Any, Any]) -> None
     assert not np.any(~warned & ~held)
 
 
+@pytest.mark.parametrize(
+    ("law", "k", "scale", "records"),
+    [("exponential", 9, 1.0, 10_000), ("uniform", 4, 5.0, 1000), ("uniform", 9, 0.5, 1000)],
+)
+def test_clear_counts_have_no_warning(law: str, k: int, scale: float, records: int) -> None:
+    rng = np.random.default_rng(2)
+    warned, held = in_cases(1, law, k, scale, records, 1.0, rng)
+    assert not warned.any()
+    assert held.mean() >= 0.9
+
+
 def test_without_the_rule_failures_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: of the same releases, where nothing counts as moved."""
     monkeypatch.setattr(ordered, "_MOVED", np.inf)
@@ -144,6 +155,14 @@ def test_parts_of_a_posterior_have_it_too() -> None:
     for one in (table.marginal("age"), table.conditional("age", region="n")):
         with pytest.warns(UserWarning, match=WARNING):
             one.quantile(0.95)
+
+
+def test_merging_makes_quantiles_clear() -> None:
+    """What the warning names as a remedy: fewer categories, and with them less of the prior."""
+    posterior = released(10 * HIDDEN, 3.0, 1.0, np.random.default_rng(0)).posterior
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        posterior.merged({"last": [4, 5, 6, 7, 8]}).given([0, 1, 2, 3, "last"]).quantile(0.5)
 
 
 @pytest.mark.slow

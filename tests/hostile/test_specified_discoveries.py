@@ -1,6 +1,7 @@
 """Categories that nobody listed, asked for by specifications, owners' files and options."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import opendp_bayes as ob
 from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.specification_text import read_owner_file, read_specification
 from tests.helpers.command_line import run
+from tests.helpers.pages_of_reports import Page
 
 CODES = ["A01"] * 300 + ["B02"] * 200 + ["b02"] * 50 + [f"rare {n}" for n in range(50)]
 ALONE = "Ada Lovelace of 12 St James Square"
@@ -65,6 +67,25 @@ def released(*arguments: object) -> Any:
 
 
 # --- specifications
+def test_a_specification_discovers_categories(place: Path) -> None:
+    release = released("run", "asked.toml", "codes.csv")
+    assert release.categories == ("A01", "B02", "b02")
+    assert release.counts == (300, 200, 50)  # within the noise of this ε, of less than 1e-12
+    assert release.rest.noisy_count == pytest.approx(50, abs=6)
+    assert (release.epsilon, release.delta) == (pytest.approx(40.0), pytest.approx(1e-7))
+    assert ALONE not in release.to_json()
+
+
+def test_labels_are_recoded_listed_and_nulls_have_theirs(place: Path) -> None:
+    column = (
+        'categories = "discover"\nalways = ["Z99"]\nrecode = { b02 = "B02" }\n'
+        'null_values = ["A01"]\nnulls = "none"'
+    )
+    Path("asked.toml").write_text(asked(column))
+    release = released("run", "asked.toml", "codes.csv")
+    assert release.categories == ("Z99", "none", "B02")
+    assert release.counts == (0, 300, 250)
+    assert release.listed == 2
 
 
 def test_people_are_counted_where_there_is_an_identifier(place: Path) -> None:
@@ -73,6 +94,28 @@ def test_people_are_counted_where_there_is_an_identifier(place: Path) -> None:
     release = released("run", "asked.toml", "codes.csv")
     assert release.people
     assert release.counts == (150, 100, 25)
+
+
+def test_a_report_has_discovered_results_beside_others(place: Path) -> None:
+    more = '[columns.town]\ncategories = ["here", "there"]\n[[results]]\ncolumn = "town"\nshare = 2'
+    Path("asked.toml").write_text(f"{asked()}\n{more}\n")
+    assert "a report of 2 results" in run("report", "asked.toml", "codes.csv", "-o", "page.html")
+    page = Path("page.html").read_text()
+    assert "and everything else" in page
+    shown = run("show", "page.json")
+    assert "Noisy" in shown
+    run("report", "page.json", "-o", "again.html")
+    assert Path("again.html").read_text() == page
+
+
+def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
+    release = released("run", "asked.toml", "codes.csv")
+    law = release.discovery.law
+    for data in ([], ["codes.csv"]):
+        shown = run("run", "asked.toml", *data, "--dry-run").split("\n")
+        row = next(line for line in shown if line.startswith("code"))
+        counts = [str(law.least_shown(share)) for share in (0.5, 0.95, 0.99)]
+        assert row.split()[-3:] == counts
 
 
 BY_TOWN = 'by = "town"\n[columns.town]\ncategories = ["here"]'
@@ -97,6 +140,20 @@ BY_TOWN = 'by = "town"\n[columns.town]\ncategories = ["here"]'
 def test_what_does_not_go_with_discovery_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(SpecificationError, match=message):
         read_specification(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (asked(result='mechanism = "laplace"'), "mechanism='laplace': must be one of"),
+        (asked(name="weight"), "column 'weight' of codes.parquet has type Float64; must be text"),
+        (asked(privacy="epsilon = 1.0"), "must have a δ"),
+    ],
+)
+def test_what_does_not_fit_the_data_is_refused_before_they_are_read(place, text, message):
+    Path("asked.toml").write_text(text)
+    said = " ".join(run("run", "asked.toml", "codes.parquet", code=2).split())
+    assert message in said
 
 
 # --- what a stranger may discover
@@ -163,6 +220,20 @@ def test_categories_of_the_owner_are_listed_unless_a_question_discovers() -> Non
 BUDGET = ("--epsilon", 40, "--delta", "1e-7")
 
 
+def test_release_discovers_by_options(place: Path) -> None:
+    of = ("codes.csv", "--discover", "code", "--always", "Z99,A01", "--rest", 0.2, *BUDGET)
+    release = released("release", *of)
+    assert release.categories == ("Z99", "A01", "B02", "b02")
+    assert release.rest is not None
+    shown = run("release", "codes.csv", "--discover", "code", *BUDGET, "-o", "kept.json")
+    assert "shown if that was at least" in " ".join(shown.split())
+    table = json.loads(run("show", "kept.json", "-o", "-", "--plot", "bars.png"))
+    assert [row["category"] for row in table] == ["A01", "B02", "b02"]
+    assert [row["noisy_count"] for row in table] == [300, 200, 50]
+    assert "A01" in run("show", "kept.json")
+    assert Path("bars.png").stat().st_size > 1000
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -191,3 +262,19 @@ def test_labels_are_kept_as_they_are_and_shown_without_controls(place: Path) -> 
     assert "\\u202eb" in "".join(shown.split())
     assert "\u202e" not in shown
     assert json.loads(Path("bad.json").read_text())["categories"] == ["=1+1", "\u202eb"]
+
+
+@pytest.mark.parametrize("of", ["epsilon", "rho"])
+def test_a_budget_with_delta_is_entered_and_shown_with_it(of: str, place: Path) -> None:
+    Path("asked.toml").write_text(asked(privacy=f"{of} = 40.0\ndelta = 1e-7"))
+    run("ledger", "b.ledger", "--dataset", "codes", f"--{of}", 99, "--delta", 1e-3)
+    for number, way in enumerate(("run", "report"), start=1):
+        output = f"{way}.{'json' if way == 'run' else 'html'}"
+        run(way, "asked.toml", "codes.csv", "-o", output, "--ledger", "b.ledger")
+        spent = ob.Ledger("b.ledger").spent
+        assert (spent.kind, spent.value) == (of, 40.0 * number)
+        assert spent.delta == pytest.approx(number * 1e-7)
+    said = " ".join(Page(Path("report.html").read_text()).text["promise"].split())
+    symbol = {"epsilon": "ε", "rho": "ρ"}[of]
+    (delta,) = re.findall(rf"at most {symbol} = 40, δ = (.+?), for", said)
+    assert 0 < float(delta) <= 1e-7

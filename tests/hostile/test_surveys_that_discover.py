@@ -1,9 +1,12 @@
 """Surveys of unlisted categories beside others: their costs, counts and refusals."""
 
+from collections import Counter
+
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from tests.helpers.contexts import plain_context
 
 CODES = ["A01"] * 400 + ["B02"] * 300 + ["C03"] * 200 + [f"rare {n}" for n in range(100)]
@@ -28,6 +31,31 @@ def questions(query, **of_code):
 
 def survey(query, share="equal", **of_code):
     return ob.survey(query, questions(query, **of_code), share)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_discovered_questions_have_their_shares_of_the_loss_and_count_what_is_there(loss):
+    shares = {"code": 3, "vote": 1, "again": 1, "town": 1}
+    query = survey(context(loss).query(), shares, rest=0.2, always=["none"])
+    answers = query.release()
+    kinds = [DiscoveredRelease, ob.Release, ob.Release, DiscoveredRelease]
+    assert [type(one) for one in answers.values()] == kinds
+    spent, limits = query.resolve().map(1), tuple(LOSSES[loss].values())
+    assert all(one <= limit for one, limit in zip(spent, limits, strict=True))
+    assert spent[0] >= 0.99 * limits[0]
+    value = "rho" if loss == "rho" else "epsilon"
+    parts = {name: getattr(one, value) for name, one in answers.items()}
+    assert parts["code"] == pytest.approx(3 * parts["town"], rel=1e-6)
+    assert parts["code"] == pytest.approx(limits[0] / 2, rel=1e-6)
+    assert answers.loss.delta == pytest.approx(sum(one.delta for one in answers.values()))
+    assert answers.loss.delta <= 1e-6
+    code = answers["code"]
+    assert code.categories == ("none", "A01", "B02", "C03")
+    true = Counter(CODES)
+    assert all(abs(code.counts[n] - true[code.categories[n]]) < 60 for n in range(4))
+    assert abs(code.rest.noisy_count - 100) < 60
+    assert answers["town"].categories == ("here", "there")
+    assert abs(answers["vote"].counts[0] - Counter(VOTES)["yes"]) < 60
 
 
 def test_questions_of_an_identifier_count_people_and_the_others_keep_their_rows_together():
@@ -55,6 +83,14 @@ def test_a_survey_may_have_discovered_questions_alone():
     assert answers["code"].categories == ("A01", "B02", "C03")
 
 
+def test_a_limit_of_several_rows_is_a_limit_of_several_values():
+    query = context(rows=4, identifier="person").query().truncate_per_group(3)
+    asked = ob.survey(query, {"code": ob.discover(query, **CODE), "vote": VOTE})
+    rows = {row["question"]: row for row in asked.summarize().iter_rows(named=True)}
+    assert rows["code"]["d_in"] == rows["vote"]["d_in"] == 3
+    assert asked.resolve().map(1)[0] <= 6.0
+
+
 def test_the_composition_is_checked_against_the_budget(monkeypatch):
     """Negative control: a discovered part of twice its share is noticed."""
     path = "opendp_bayes.surveys.survey_query.divided"
@@ -76,6 +112,57 @@ def test_the_summary_has_a_row_for_every_question():
     assert found["epsilon"].sum() <= 6.0
 
 
+def test_a_survey_says_what_was_discovered(tmp_path):
+    asked = survey(context().query(), rest=0.25)
+    assert "DiscoveryQuery(values of 'code'" in repr(asked)
+    answers = asked.release()
+    assert ob.Survey.from_json(answers.to_json()) == answers
+    assert "code      3 categories shown" in str(answers)
+    assert "DiscoveredRelease({'A01':" in repr(answers)
+    sheet = answers.sheet(wait=False)
+    assert any("Everything else together" in str(note) for note in sheet.notes)
+    frame = answers.to_frame()
+    for question, rows in frame.group_by("question"):
+        assert rows["mean"].sum() == pytest.approx(1, abs=0.01), question
+    code = frame.filter(question="code")
+    assert code["category"].to_list() == ["A01", "B02", "C03", None]
+    assert code["count"].to_list() == [*answers["code"].counts, answers["code"].rest.noisy_count]
+    assert ((code["lower"] <= code["mean"]) & (code["mean"] <= code["upper"])).all()
+    # Where the rest was not bought, the shares are those among what is shown.
+    assert sorted(frame.filter(question="town")["category"]) == ["here", "there"]
+
+
+def test_a_picture_has_the_most_frequent_first_and_everything_else_last():
+    pytest.importorskip("matplotlib")
+    answers = survey(context().query(), rest=0.25, always=["A00"]).release()
+    axes = answers.plot().axes
+    code = next(ax for ax in axes if ax.get_title(loc="left") == "code")
+    labels = [text.get_text() for text in code.get_yticklabels()]
+    assert labels == ["A01", "B02", "C03", "A00", "and everything else"]
+    assert any(ax.get_title(loc="left") == "town: of those shown" for ax in axes)
+
+
+def test_nothing_shown_is_an_answer_too():
+    query = context().query()
+    rare = ob.discover(query, "person", nulls=ob.DROP, rest=0.5)
+    answers = ob.survey(query, {"who": rare, "vote": VOTE}).release()
+    assert answers["who"].categories == ()
+    assert answers["who"].rest.noisy_count == pytest.approx(1000, abs=60)
+    assert ob.Survey.from_json(answers.to_json()) == answers
+    frame = answers.to_frame().filter(question="who")
+    assert frame["category"].to_list() == [None]
+    assert frame["mean"].to_list() == [1.0]
+    assert "who       0 categories shown" in str(answers)
+    answers.sheet()
+    pytest.importorskip("matplotlib")
+    answers.plot()
+    query = context().query()
+    without = ob.survey(query, {"who": ob.discover(query, "person", nulls=ob.DROP)}).release()
+    assert without.to_frame().height == 0
+    without.sheet()
+    without.plot()
+
+
 def test_a_question_of_another_context_is_refused_before_its_data_are_read():
     """The distance of that Context may be another one, too."""
     other = context(contributions=5).query()
@@ -94,6 +181,17 @@ def test_categories_to_discover_are_a_question_of_its_own():
     )
     with pytest.raises(ValueError, match=message):
         ob.survey(context().query(), {"code": asked})
+
+
+def test_a_plan_of_its_own_and_groups_of_the_others_go_together():
+    query = context().query()
+    of_some = ob.discover(query.filter(pl.col("vote") == "yes"), **CODE)
+    listed = {"column": "vote", "categories": {"vote": ["yes", "no"], "town": ["here"]}}
+    more = {"nulls": ob.DROP, "unknown": ob.DROP}
+    asked = ob.survey(query.group_by("town"), {"code": of_some, "vote": {**listed, **more}})
+    answers = asked.release()
+    assert answers["code"].counts[0] == pytest.approx(267, abs=60)
+    assert answers["vote"].groups == ("here",)
 
 
 def test_no_posterior_is_made_of_discovered_questions_together_with_others():

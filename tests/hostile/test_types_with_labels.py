@@ -124,6 +124,21 @@ def test_categories_and_keys_must_be_given(opened: Any) -> None:
         ob.posterior(query, "vote", **BUCKETS)
 
 
+def test_a_label_is_refused_whether_it_is_in_the_type_or_not(opened: Any) -> None:
+    """Guessed labels tell nothing: with or without a record of it the answer is the same."""
+    query = opened.query()
+    answers = set()
+    for label in (CANARY, "nobody"):
+        text = said(
+            lambda label=label: ob.posterior(query, "vote", categories=["yes", label], nulls="none")
+        )
+        answers.add(text.replace(label, "..."))
+    labels = ["yes", "no", CANARY]
+    every = said(lambda: ob.posterior(query, "vote", categories=labels, nulls="none"))
+    assert len(answers) == 1
+    assert "unknown=None: column 'vote' of type String may hold values outside" in every
+
+
 @pytest.mark.parametrize(
     "opened",
     [pytest.param(name, marks=() if name in ONE_EACH else pytest.mark.slow) for name in ROUTES],
@@ -151,6 +166,7 @@ def test_labels_in_a_type_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ENUM = pl.Enum(["yes", "no", "never"])
+OF_AN_ENUM = "of its type; an Enum that was made from the data is the data"
 
 
 def frame(path: Any) -> pl.LazyFrame:
@@ -159,6 +175,38 @@ def frame(path: Any) -> pl.LazyFrame:
         schema={"vote": ENUM, "sure": pl.Boolean, "town": pl.String},
     ).write_parquet(path)
     return pl.scan_parquet(path)
+
+
+def test_the_summary_notes_an_enum_of_a_file(tmp_path: Any) -> None:
+    query = checked_context(frame(tmp_path / "rows.parquet")).query()
+    both = {"categories": {"town": ["x"]}, **BUCKETS}
+    survey = ob.survey(
+        query, {"a": {"column": "vote", "nulls": "none"}, "b": {"column": "vote", **VOTE}}
+    )
+    grouped = ob.posterior(query.group_by("vote"), "town", categories=["x"], **BUCKETS)
+    given = {"categories": {"town": ["x"], "vote": ["yes"]}, **BUCKETS}
+    noted = {
+        "enum": ob.posterior(query, "vote", nulls="none"),
+        "given": ob.posterior(query, "vote", **VOTE),
+        "table": ob.posterior(query, ["vote", "town"], **both),
+        "groups": grouped,
+        "given groups": ob.posterior(query, "town", by="vote", **given),
+    }
+    found = {name: one.summarize()["categories"].item() for name, one in noted.items()}
+    assert found == {
+        "enum": OF_AN_ENUM,
+        "given": "given",
+        "table": f"vote: {OF_AN_ENUM}, town: given",
+        "groups": f"town: given, vote: {OF_AN_ENUM}",
+        "given groups": "given",
+    }
+    assert survey.summarize()["categories"].to_list() == [OF_AN_ENUM, "given"]
+
+
+def test_the_summary_notes_no_boolean(tmp_path: Any) -> None:
+    query = checked_context(frame(tmp_path / "rows.parquet")).query()
+    asked = ob.posterior(query, "sure", nulls=True)
+    assert asked.summarize()["categories"].item() == "of its type"
 
 
 NOTE = "of its type; an Enum that was made from the data is the data"
@@ -187,9 +235,3 @@ def test_the_command_notes_an_enum_of_a_file(tmp_path, monkeypatch, name):
     assert NOTE in heard("report", "question.toml", name, "-o", "page.html")
     written = (tmp_path / "question.toml").read_text()
     assert "those of its type, which must not be made from the data" in written
-
-
-def test_the_summary_notes_no_boolean(tmp_path: Any) -> None:
-    query = checked_context(frame(tmp_path / "rows.parquet")).query()
-    asked = ob.posterior(query, "sure", nulls=True)
-    assert asked.summarize()["categories"].item() == "of its type"
