@@ -128,6 +128,15 @@ def test_the_map_holds_for_all_vectors_and_is_tight(name, size, d_in):
         assert max(moved) == vector.map(d_in)
 
 
+def test_a_chain_of_opendp_s_may_come_before():
+    counts = (
+        (vectors(), SYMMETRIC)
+        >> dp.t.then_cast_default(TOA="i32")
+        >> ob.t.then_categorical_counts(categories=[1, 2], unknown=0)
+    )
+    assert counts(["1", "x", "2", "1"]).tolist() == [2, 1, 1]
+
+
 @pytest.mark.parametrize("atom", ["i32", "i64", "u32", "u64"])
 @pytest.mark.parametrize("metric", [SYMMETRIC, INSERT_DELETE, CHANGE_ONE, HAMMING], ids=repr)
 def test_amplification_by_a_sample_of_a_population(atom, metric):
@@ -147,6 +156,17 @@ def test_amplification_by_a_sample_of_a_population(atom, metric):
             assert amplified.map(d_in) == pytest.approx(expected, rel=1e-12)
             assert amplified.map(d_in) < made.map(d_in)
         assert amplified([0, 1] * 20).categories == (0, 1)
+
+
+def test_amplification_needs_the_size():
+    made = (
+        (vectors("i32"), SYMMETRIC)
+        >> ob.t.then_categorical_counts(categories=[0, 1], unknown=0)
+        >> ob.t.then_dirichlet_multinomial(prior=1.0)
+        >> ob.m.then_laplace_parameters(PURE, 1.0)
+    )
+    with pytest.raises(OpenDPException, match=r"(?i)size"):
+        dp.c.make_population_amplification(made, 1000)
 
 
 def test_a_wrong_size_fails_with_a_public_message():

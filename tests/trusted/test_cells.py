@@ -10,7 +10,7 @@ import pytest
 
 from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.counting import make_counts_of_cells, make_counts_of_groups
-from opendp_bayes.trusted.kinds import ColumnKind, kind_of
+from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame, kind_of
 from opendp_bayes.trusted.spaces import CountsSpace
 from opendp_bayes.trusted.truncation import Truncation
 from tests.helpers.kinds import kinds_in
@@ -126,6 +126,18 @@ def test_a_size_that_is_not_public_is_refused_by_every_way_to_count(way: int) ->
     ways_to_count(domain, dp.symmetric_distance(), cells())[way]()
 
 
+@pytest.mark.parametrize("way", range(2))
+def test_a_public_number_is_stated(way: int) -> None:
+    domain = domain_of(vote=pl.String)
+    with pytest.raises(ValueError, match="size=None: under change-one neighbours"):
+        ways_to_count(domain, dp.change_one_distance(), cells())[way]()
+    counts = ways_to_count(domain, dp.change_one_distance(), cells(space=PUBLIC))[way]()
+    if way == 0:
+        together, (single,) = counts
+        counts = together >> single
+    assert counts.map(2) == 2
+
+
 @pytest.mark.parametrize("way", [0, 2, 3])
 def test_columns_are_looked_for_by_every_way_to_count(way: int) -> None:
     with pytest.raises(ValueError, match=r"axes: .*no column 'vote' of kind"):
@@ -150,3 +162,16 @@ def test_what_is_known_of_a_column_has_no_label_but_what_an_enum_declares(dtype,
     assert known.kind == kind
     assert known.declared == ((CANARY,) if dtype == pl.Enum else None)
     assert known.declared is not None or CANARY not in repr(known)
+
+
+def test_a_domain_says_which_columns_may_hold_nulls() -> None:
+    domain = dp.lazyframe_domain(
+        [
+            dp.series_domain("a", dp.atom_domain(T=bool)),
+            dp.series_domain("b", dp.option_domain(dp.atom_domain(T="i32"))),
+        ]
+    )
+    assert KindsOfFrame(domain) == {
+        "a": ColumnKind("boolean", "Boolean", nullable=False),
+        "b": ColumnKind("integer", "Int32", nullable=True),
+    }

@@ -45,6 +45,39 @@ def test_small_integers_are_refused_by_opendp_itself(dtype):
         domain(dtype)
 
 
+def test_a_column_that_cannot_hold_nulls_needs_no_policy():
+    declared = dp.lazyframe_domain([dp.series_domain("x", dp.atom_domain(T="bool"))])
+    counts = ob.t.make_categorical_counts(declared, SYMMETRIC, column="x", categories=[True, False])
+    assert counts(pl.LazyFrame({"x": [True, False, True]})).tolist() == [2, 1]
+    assert counts(pl.LazyFrame({"x": [False, None]})).tolist() == [1, 1], (
+        "failing would tell that there is a null"
+    )
+
+
+def test_the_space_names_categories_buckets_and_size():
+    assert (
+        repr(counting(SYMMETRIC).output_domain)
+        == "CategoricalCounts(categories=['a', 'b', 'c', 'none', 'other'], size=None,"
+        " nulls=['none'], unknown=['other'])"
+    )
+    assert (
+        repr(counting(CHANGE_ONE, size=4).output_domain)
+        == "CategoricalCounts(categories=['a', 'b', 'c', 'none', 'other'], size=4,"
+        " nulls=['none'], unknown=['other'])"
+    )
+    assert repr(counting(SYMMETRIC).output_metric) == "CountsDistance(add/remove)"
+    assert repr(counting(CHANGE_ONE, size=4).output_metric) == "CountsDistance(change-one)"
+
+
+def test_count_vector_feeds_opendp_s_own_laplace():
+    laplace = counting(SYMMETRIC) >> ob.t.then_count_vector() >> dp.m.then_laplace(scale=2.0)
+    assert laplace.map(1) == 0.5
+    assert len(laplace(frame_of(["a", None]))) == 5
+    assert (
+        counting(CHANGE_ONE, size=2) >> ob.t.then_count_vector() >> dp.m.then_laplace(scale=2.0)
+    ).map(1) == 1.0
+
+
 # --- metrics
 IDENTIFIER = pl.col("x")
 UNORDERED = "must be symmetric_distance"
@@ -194,6 +227,14 @@ def test_a_wrong_size_fails_with_a_public_message(rows):
         counting(CHANGE_ONE, size=2)(frame_of(rows))
 
 
+def test_a_public_length_in_a_margin_makes_neighbours_change_one():
+    sized = dp.with_margin(domain(), dp.polars.Margin(by=[], invariant="lengths"))
+    with pytest.raises(ValueError, match=r"size=None: .*is public; pass size="):
+        ob.t.make_categorical_counts(sized, SYMMETRIC, column="x", **POLICY)
+    counts = ob.t.make_categorical_counts(sized, SYMMETRIC, column="x", size=2, **POLICY)
+    assert [counts.map(d_in) for d_in in (0, 1, 2, 3, 4)] == [0, 1, 1, 2, 2]
+
+
 @pytest.mark.parametrize("known", [{"invariant": "keys"}, {"max_length": 9}, {"max_groups": 1}])
 def test_a_margin_without_lengths_leaves_the_number_of_records_private(known):
     margin = dp.with_margin(domain(), dp.polars.Margin(by=[], **known))
@@ -319,3 +360,37 @@ def same(one, other):
 
 def named(cell):
     return cell if len(cell) > 1 else cell[0]
+
+
+# --- users' plans
+DATA = pl.LazyFrame(
+    {"s": ["a", "b", None, "zz", "a"], "i": [1, 2, 3, None, 1], "id": [1, 1, 2, 2, 3]}
+)
+AB = pl.Enum(["a", "b"])
+TEXT = {"column": "s", "categories": ["a", "b"], **POLICY}
+AS_ENUM, FILLED = pl.col("s").cast(AB, strict=False), pl.col("s").fill_null("a")
+PARTS, LARGE = ["low", "middle", "high"], pl.col("i") > 1
+IN_PARTS = pl.col("i").cut([1, 2], labels=PARTS)
+OF_PARTS = {"column": "bin", "categories": PARTS, **POLICY}
+OF_LARGE = {"column": "large", "categories": [False, True], "nulls": "none"}
+PLANS = {
+    "identity": (lambda of: of, TEXT, [2, 1, 1, 1]),
+    "filter": (lambda of: of.filter(pl.col("id") < 3), TEXT, [1, 1, 1, 1]),
+    "select": (lambda of: of.select("s"), TEXT, [2, 1, 1, 1]),
+    "cast": (lambda of: of.with_columns(AS_ENUM), {"column": "s", "nulls": "none"}, [2, 1, 2]),
+    "fill": (lambda of: of.with_columns(FILLED), TEXT | {"nulls": None}, [3, 1, 1]),
+    "both": (lambda of: of.with_columns(AS_ENUM.fill_null("a")), {"column": "s"}, [4, 1]),
+    "condition": (lambda of: of.with_columns(large=LARGE), OF_LARGE, [2, 2, 1]),
+    "bins": (lambda of: of.with_columns(bin=IN_PARTS), OF_PARTS, [2, 1, 1, 1, 0]),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_counts_after_a_plan(name):
+    plan, arguments, expected = PLANS[name]
+    space = dp.domain_of(DATA, infer=True), SYMMETRIC
+    stable = dp.t.make_stable_lazyframe(*space, plan(DATA.clear()), MO=MO)
+    counts = stable >> ob.t.then_categorical_counts(**arguments)
+    assert counts(DATA).tolist() == expected
+    assert counts(DATA).sum() == plan(DATA).collect().height
+    assert counts.map(3) == 3

@@ -108,6 +108,22 @@ def test_privacy_map_is_the_exact_loss_or_the_proven_one(name, measure):
             assert proven.epsilon == math.inf
 
 
+@pytest.mark.parametrize("name", CONSTRUCTORS)
+def test_a_release_carries_its_model_and_its_loss(name):
+    then, options, mechanism, size = CONSTRUCTORS[name]
+    released = (posterior(size) >> then(PURE, 1.5, **options))(DATA)
+    assert isinstance(released, ob.Release)
+    assert released.mechanism == mechanism
+    assert (released.categories, released.prior) == (("a", "b", "c"), tuple(PRIOR))
+    assert released.size == size
+    assert released.loss == ob.exact_loss(mechanism, size=size, prior=PRIOR)
+    assert (released.d_in, released.guarantee.measure) == (1, "MaxDivergence")
+    assert len(released.counts) == 3
+    assert all(type(count) is int and count >= 0 for count in released.counts)
+    if isinstance(mechanism, (HELLINGER, ob.mechanisms.PermuteAndFlip, SMOOTH)):
+        assert sum(released.counts) == size
+
+
 @pytest.mark.parametrize(
     "delta", [0.0, 1e-3, *(pytest.param(delta, marks=pytest.mark.slow) for delta in (1e-9, 0.2))]
 )
@@ -160,6 +176,24 @@ def test_the_profile_at_every_distance(name, accounting):
         assert found[0] < found[1] < found[2] < found[3]
 
 
+@pytest.mark.parametrize("name", CONSTRUCTORS)
+def test_a_measurement_says_how_its_loss_was_obtained(name):
+    _, _, mechanism, size = CONSTRUCTORS[name]
+    domain, metric = posterior(size).output_domain, posterior(size).output_metric
+    assert ob.m.make_mechanism(domain, metric, PURE, mechanism).accounting == "exact"
+    made = ob.m.make_mechanism(domain, metric, PURE, mechanism, accounting="proven")
+    assert made.accounting == "proven"
+
+
+@pytest.mark.parametrize("measure", [dp.renyi_divergence(), dp.user_divergence("mine")])
+@pytest.mark.parametrize("name", ["laplace", "EHD", "EHDS"])
+def test_unsupported_measures_are_refused_by_name(name, measure):
+    then, options, _, size = CONSTRUCTORS[name]
+    written = repr(measure).replace("(", r"\(").replace(")", r"\)")
+    with pytest.raises(ValueError, match=rf"output_measure={written}: must be one of MaxDiv"):
+        posterior(size) >> then(measure, 1.0, **options)
+
+
 POSITIVE, DELTA = "must be finite and greater than 0", "must be at least 0 and below 1"
 then_laplace = ob.m.then_laplace_parameters
 BAD = [
@@ -193,6 +227,50 @@ BAD = [
 def test_bad_input_is_refused_at_construction(then, error, message):
     with pytest.raises(error, match=message):
         posterior() >> then
+
+
+def test_mechanisms_that_need_a_public_size_are_refused_without_one():
+    for then in (ob.m.then_hellinger_exponential, ob.m.then_smooth_hellinger_exponential):
+        with pytest.raises(ValueError, match="records must be public"):
+            posterior(None) >> then(PURE, 1.0)
+    with pytest.raises(ValueError, match=r"total='remainder': .*public number"):
+        posterior(None) >> ob.m.then_laplace_parameters(PURE, 1.0, total="remainder")
+    make = ob.m.make_laplace_parameters
+    with pytest.raises(ValueError, match=r"input_metric=CountsDistance\(add/remove\): .*belongs"):
+        make(posterior().output_domain, posterior(None).output_metric, PURE, 1.0)
+
+
+def test_composition_with_opendp_s_laplace():
+    counts = ob.t.make_categorical_counts(
+        INPUT, dp.change_one_distance(), column="x", size=SIZE, nulls="a"
+    )
+    mechanisms = ob.m.then_laplace_parameters, ob.m.then_hellinger_exponential
+    parts = [
+        counts >> ob.t.then_dirichlet_multinomial(prior=prior) >> then(PURE, 4.0)
+        for prior, then in zip((PRIOR, 1.0), mechanisms, strict=True)
+    ]
+    vector = counts >> ob.t.then_count_vector() >> dp.m.then_laplace(scale=8.0)
+    both = dp.c.make_composition([*parts, vector])
+    exponential = ob.exact_loss(
+        ob.mechanisms.HellingerExponential(4.0), size=SIZE, prior=np.ones(3)
+    ).epsilon
+    assert both.map(1) == pytest.approx(0.5 + exponential + 0.25, rel=1e-12)
+    assert both.map(1) >= 0.75 + exponential
+    first, second, third = both(DATA)
+    assert isinstance(first, ob.Release)
+    assert isinstance(second, ob.Release)
+    assert len(third) == 3
+
+
+def test_opendp_s_own_casts_take_our_measurements():
+    pure = posterior() >> ob.m.then_laplace_parameters(PURE, 4.0)
+    assert dp.c.make_approximate(pure).map(1) == (0.5, 0.0)
+    assert dp.c.make_pureDP_to_zCDP(pure).map(1) == pytest.approx(0.125)
+    assert (posterior() >> ob.m.then_laplace_parameters(ZCDP, 4.0)).map(
+        1
+    ) < 0.125  # our own account is tighter
+    zcdp = dp.c.make_zCDP_to_approxDP(posterior() >> ob.m.then_laplace_parameters(ZCDP, 4.0))
+    assert zcdp.map(1).epsilon(delta=1e-6) > 0
 
 
 # --- what the samplers are given -------------------------------------------------------------
@@ -372,6 +450,14 @@ def test_a_mechanism_that_can_change_is_refused(has_a_hash, message):
         ob.m.make_mechanism(*posterior().output_space, PURE, Thawed(1.0))
 
 
+def test_a_mechanism_by_value_needs_no_registration():
+    assert isinstance(Uniform(1.0), ob.Mechanism)
+    measurement = posterior() >> ob.m.then_mechanism(PURE, Uniform(1.0))
+    assert measurement.map(10) == 0.0
+    assert measurement(DATA).counts == (2, 2, 2)
+    assert measurement(DATA).loss.method == "trivial"
+
+
 NO_COUNTS = *map(np.array, ([[-1, 3]], [[1.5, 2.0]], [[1, 2, 3]], [1, 2])), [[1, 2]], None
 
 
@@ -389,6 +475,14 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
     measurement = make(space.domain, space.metric, dp.max_divergence(), Careless(1.0))
     with pytest.raises(OpenDPException, match=r"non-negative integers of shape \(draws, k\)"):
         measurement(np.array([2.0, 3.0]))
+
+
+def test_delta_is_stated_at_distances_where_it_no_longer_helps():
+    mechanism = ob.KNormParameters(2.0**-40)
+    made = posterior() >> ob.m.then_mechanism(APPROX, mechanism, delta=0.999999)
+    (_, unit_delta), (_, further_delta) = made.map(1), made.map(2)
+    assert unit_delta == further_delta == 0.999999
+    assert ob.exact_loss(mechanism, size=SIZE, prior=PRIOR, d_in=2).delta == 0
 
 
 def test_an_epsilon_with_delta_does_not_fall_by_the_tolerance_of_its_search(monkeypatch):

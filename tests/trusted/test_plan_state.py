@@ -10,6 +10,25 @@ import opendp_bayes as ob
 from tests.helpers.leaking_plans import CUT, C, truncation_of
 from tests.helpers.plan_queries import OF_I, Bound, of_persons, query
 
+NUMBERED = pl.int_range(pl.len()).over("p")
+#: Every comparison of three rows of each person, and of all rows but those; one is that of OpenDP.
+COMPARED = [
+    *(NUMBERED < 3, NUMBERED <= 2, pl.lit(3) > NUMBERED, pl.lit(2) >= NUMBERED),
+    *(pl.lit(3) < NUMBERED, pl.lit(2) <= NUMBERED, NUMBERED > 3, NUMBERED >= 2),
+]
+
+
+@pytest.mark.parametrize("at", range(len(COMPARED)))
+def test_a_limit_is_written_as_opendp_writes_it(at: int) -> None:
+    limited = query(of_persons()).filter(COMPARED[at])
+    if at == 0:
+        assert ob.posterior(limited, **OF_I).release().d_in == 3
+        assert truncation_of(limited).kept == "the first 3 rows of each p"
+        return
+    with pytest.raises(ValueError, match="filter: over looks at other"):
+        ob.posterior(limited, **OF_I)
+
+
 #: A person has one row in each group of `s`, and is in one.
 ONE_GROUP = of_persons(Bound(by=[], per_group=1), Bound(by=["s"], per_group=1, num_groups=1))
 STALE = "'s' was computed anew, and the Bounds of the privacy unit or of an earlier step"

@@ -20,6 +20,27 @@ def counting(categories=("a", "b", "c"), size=4, nulls=None):
     return ob.t.make_categorical_counts(domain, metric, **asked)
 
 
+def data(values, categories=("a", "b", "c")):
+    return pl.LazyFrame({"x": pl.Series(values, dtype=pl.Enum(categories))})
+
+
+@pytest.mark.parametrize("prior", [1.0, 0.5, [0.5, 1.0, 2.5], np.array([1, 2, 3])])
+def test_concentration_is_prior_plus_counts(prior):
+    posterior = counting() >> ob.t.then_dirichlet_multinomial(prior=prior)
+    concentration = posterior(data(["a", "c", "c", "a"]))
+    assert concentration.dtype == np.float64
+    assert concentration.tolist() == (np.array([2, 0, 2]) + prior).tolist()
+
+
+def test_beta_is_the_dirichlet_of_two_categories_success_first():
+    counts = counting(("yes", "no"))
+    beta = counts >> ob.t.then_beta_binomial(prior=[2, 3])
+    dirichlet = counts >> ob.t.then_dirichlet_multinomial(prior=[2, 3])
+    sample = data(["yes", "yes", "yes", "no"], ("yes", "no"))
+    assert beta.output_space == dirichlet.output_space
+    assert beta(sample).tolist() == dirichlet(sample).tolist() == [5.0, 4.0]
+
+
 @pytest.mark.parametrize("size", [None, 4])
 @pytest.mark.parametrize("k", [3, 4])
 def test_beta_is_refused_for_other_numbers_of_categories(k, size):
@@ -66,6 +87,14 @@ def test_pieces_for_another_model_do_not_chain(name):
         inference = ob.t.make_dirichlet_multinomial(*other_counts.output_space, prior=1.0)
         with pytest.raises(OpenDPException, match=r"Intermediate (domains|metrics) don't match"):
             counts >> inference
+
+
+def test_pieces_for_the_same_model_chain_when_built_apart():
+    _, posterior = model(**MODEL)
+    _, twin = model(**{**MODEL, "prior": [1.0, 1.0, 1.0]})
+    assert (
+        posterior >> ob.m.make_laplace_parameters(*twin.output_space, dp.max_divergence(), 2.0)
+    ).map(1) == 1.0
 
 
 def test_spaces_that_are_not_counts_are_refused():
@@ -115,3 +144,14 @@ def test_bad_priors(name):
     prior, kind, message = PRIORS[name]
     with pytest.raises(kind, match=message):
         counting() >> ob.t.then_dirichlet_multinomial(prior=prior)
+
+
+def test_a_prior_by_labels():
+    by_labels = counting() >> ob.t.then_dirichlet_multinomial(prior={"c": 3.0, "a": 1.0, "b": 2.0})
+    in_order = counting() >> ob.t.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0])
+    assert by_labels.output_domain == in_order.output_domain
+    for wrong in ({"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0, "z": 3.0}):
+        with pytest.raises(ValueError, match="entry for each of 'a', 'b'"):
+            counting() >> ob.t.then_dirichlet_multinomial(prior=wrong)
+    with pytest.raises(ValueError, match="greater than 0"):
+        counting() >> ob.t.then_dirichlet_multinomial(prior={"a": 1.0, "b": 0.0, "c": 1.0})

@@ -47,6 +47,17 @@ def test_hive_partitions_are_columns_to_filter_by(folder):
     assert counted(frame, (pl.col("region") == "é") & (pl.col("year") == 2021)) == (3, 0, 0, 0)
 
 
+def test_files_of_other_partitions_are_read_unless_the_path_leaves_them_out(folder):
+    """A filter is applied after reading, so broken files of another partition are noticed."""
+    for file in folder.glob("region=south/**/*.parquet"):
+        file.write_bytes(b"no file of Parquet")
+    whole = pl.scan_parquet(folder / "**/*.parquet", hive_partitioning=True)
+    with pytest.raises(RuntimeError, match="The cause is withheld"):
+        counted(whole, pl.col("region") == "north")
+    north = pl.scan_parquet(folder / "region=north/**/*.parquet", hive_partitioning=True)
+    assert counted(north) == (2, 4, 6, 8)
+
+
 PEAK = """
 import sys
 import opendp.prelude as dp, opendp_bayes as ob, polars as pl
@@ -171,6 +182,19 @@ def test_one_record_does_not_bring_others_back(tmp_path, condition, where):
     seen = [height for _, height in found]  # by polars alone, the negative control
     assert seen[0] == 0
     assert max(seen) >= 100
+
+
+def test_files_of_parquet_are_read_together_and_no_column_is_made_of_their_paths(folder):
+    """Beside files of programs, and others."""
+    (folder / "_SUCCESS").touch()
+    (folder / "_metadata.parquet").write_bytes(b"of a program")
+    (folder / ".hidden").mkdir()
+    (folder / ".hidden" / "x.parquet").write_bytes(b"of a program")
+    (folder / "notes.txt").touch()
+    context = opened(folder)
+    assert ob.posterior(context.query(), "vote", **VOTES).release().noisy_counts == (8, 10, 15, 20)
+    with pytest.raises(ValueError, match="region"):
+        ob.posterior(opened(folder).query(), "region", **VOTES)
 
 
 def opened(path, **how):

@@ -1,5 +1,7 @@
 """The second of two: buckets, questions, columns, shares and calls that differ from the first."""
 
+import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,16 +12,14 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.planning import expected_error
-from opendp_bayes.queries import cells_of as cells_module
-from opendp_bayes.queries.cells_of import cells_of
-from opendp_bayes.queries.question import Question
+from opendp_bayes.surveys.survey_query import frames_of_the_same_rows
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.contexts import check_identifier
-from opendp_bayes.trusted.spaces import CountsSpace, groups_and_labels
-from tests.helpers.contexts import plain_context
+from opendp_bayes.trusted.scanned_frames import scanned
+from opendp_bayes.trusted.spaces import CountsSpace
+from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.grouped import with_groups
-from tests.helpers.kinds import kinds_in
 
 Bound = dp.polars.Bound
 TOWNS, SEXES = ["york", "bath", "wells"], ["m", "f"]
@@ -38,6 +38,36 @@ def query(frame: Any = None, loss: dict[str, float] | None = None, **unit: Any) 
         unit or {"contributions": 1},
         loss or {"epsilon": 5000.0},
     ).query()
+
+
+# --- buckets
+
+
+@pytest.mark.parametrize("nullable", ["a", "b"])
+def test_whether_a_column_may_hold_nulls_is_asked_of_each(nullable: str) -> None:
+    atom = dp.atom_domain(T=bool)
+    of = {name: dp.option_domain(atom) if name == nullable else atom for name in ("a", "b")}
+    domain = dp.lazyframe_domain([dp.series_domain(name, kind) for name, kind in of.items()])
+    with pytest.raises(ValueError, match=f"nulls=None: column '{nullable}' may hold nulls"):
+        ob.t.make_categorical_counts(domain, dp.symmetric_distance(), column=["a", "b"])
+    made = ob.t.make_categorical_counts(
+        domain, dp.symmetric_distance(), column=["a", "b"], nulls={nullable: True}
+    )
+    assert made.output_domain.descriptor.k == 4
+
+
+@pytest.mark.parametrize(
+    ("invariant", "public"), [(None, False), ("keys", False), ("lengths", True)]
+)
+def test_the_number_of_records_is_public_where_the_lengths_are(invariant, public):
+    """And not where a margin says no more than that there is one group of all records."""
+    margin = dp.polars.Margin(by=[], max_length=50, invariant=invariant)
+    domain = dp.with_margin(dp.domain_of(FRAME.lazy(), infer=True), margin)
+    metric = dp.symmetric_distance()
+    made = ob.t.make_categorical_counts(domain, metric, **TOWN, size=27 if public else None)
+    assert made.output_domain.descriptor.size == (27 if public else None)
+    with pytest.raises(ValueError, match="size="):
+        ob.t.make_categorical_counts(domain, metric, **TOWN, size=None if public else 27)
 
 
 # --- bounds and maps
@@ -59,10 +89,66 @@ def test_elements_of_a_vector_that_change_are_as_many_records(metric: Any) -> No
 
 
 # --- questions
+def test_questions_of_as_many_categories_are_each_counted() -> None:
+    """In one pass: two of three categories, in another order than their columns, and one of two."""
+    survey = ob.survey(query(), {"year": YEAR, "sex": SEX, "town": TOWN}).release()
+    assert {name: release.counts for name, release in survey.items()} == {
+        "year": (9, 9, 9),
+        "sex": (9, 18),
+        "town": (16, 5, 6),
+    }
 
 
 TABLE = {"column": ["sex", "town"], "categories": {"sex": SEXES, "town": TOWNS}}
 TABLE |= {"nulls": {"sex": "f", "town": "york"}, "unknown": {"sex": "f", "town": "wells"}}
+
+
+@pytest.mark.parametrize("policy", ["nulls", "unknown"])
+@pytest.mark.parametrize("place", ["bath", "elsewhere", ob.DROP])
+def test_places_of_either_kind_that_differ_are_warned_of(policy: str, place: Any) -> None:
+    """Of the second of two columns too, and where one of the two questions leaves them out."""
+    other = {**TOWN, policy: place}
+    for questions in ({"table": TABLE, "town": other}, {"town": other, "table": TABLE}):
+        with pytest.warns(UserWarning, match=f"count {policy} of 'town' in different places"):
+            ob.survey(query(), questions)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ob.survey(query(), {"table": TABLE, "town": TOWN, "sex": SEX})
+
+
+def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
+    listed = {"year": [3, 1, 2], "sex": ["m", "f"]}
+    by = {"by": ["year", "sex"], **with_groups(TOWN, listed)}
+    rest = {"year": 3, "sex": "f"}
+    table = {"column": ["year", "sex"], "categories": {"sex": SEXES, "year": [3, 1, 2]}}
+    table |= {"nulls": rest, "unknown": rest}
+    survey = ob.survey(query(), {"table": table, "town": {**TOWN, **by}}).release()
+    assert [one.columns for one in survey.releases] == [("year", "sex"), ("town",)]
+    assert survey["table"].axes == ("year", "sex")
+    assert survey["table"].counts == (9, 0, 0, 9, 0, 9)
+    groups: Any = survey["town"]
+    assert groups.groups == tuple(product([3, 1, 2], ["m", "f"]))
+    grouped = ob.posterior(query().group_by("year", "sex"), **with_groups(TOWN, listed)).release()
+    assert grouped.groups == groups.groups
+    assert grouped.counts == groups.counts
+
+
+def test_a_question_without_a_share_has_one_beside_those_that_have() -> None:
+    shares = {"year": {**YEAR, "share": 3}, "sex": SEX, "town": {**TOWN, "share": 4}}
+    found = ob.survey(query(), shares).share
+    assert found == {"year": 3 / 8, "sex": 1 / 8, "town": 4 / 8}
+    weights = {"town": 4, "sex": 1, "year": 3}
+    assert ob.survey(query(), {"year": YEAR, "sex": SEX, "town": TOWN}, weights).share == found
+
+
+def test_questions_of_two_plans_are_not_of_the_same_rows() -> None:
+    """Whichever comes first, and of three."""
+    plans = [query(), query().filter(pl.col("year") > 1)]
+    one, other = (ob.posterior(plan, **TOWN)._bound for plan in plans)
+    again = ob.posterior(plans[0], **SEX)._bound
+    assert frames_of_the_same_rows([one, again]) == [one.frame, again.frame]
+    for asked in ([one, other], [other, one], [one, again, other], [other, one, again]):
+        assert frames_of_the_same_rows(asked) == []
 
 
 def test_a_table_and_its_margin_say_where_values_are_counted() -> None:
@@ -96,6 +182,17 @@ def test_the_prior_of_a_group_is_shown_in_the_order_of_the_labels() -> None:
     assert said.index("1") < said.index("2") < said.index("4")
 
 
+def test_levels_keep_a_new_label_of_either_kind() -> None:
+    """Beside merges that are not in the order of the alphabet, nor of the categories."""
+    labels = [f"{number}" for number in range(60, 0, -1)]
+    parts = [labels[at : at + 20] for at in (0, 20, 40)]
+    merges = {"thirds": dict(zip(["y", "z", "x"], [parts[2], parts[0], parts[1]], strict=True))}
+    made = ob.levels("x", labels, merges=merges, nulls="none", unknown="other")
+    assert made["thirds"]["merge"] == {**merges["thirds"], "none": ["none"], "other": ["other"]}
+    made = ob.levels("x", labels, merges=merges, nulls="60", unknown="other")
+    assert made["thirds"]["merge"] == {**merges["thirds"], "other": ["other"]}
+
+
 # --- frames and Contexts
 def test_an_identifier_of_several_columns_needs_all_of_them() -> None:
     metric, _ = dp.unit_of(contributions=1, identifier=pl.col("a") + pl.col("b"))
@@ -103,6 +200,15 @@ def test_an_identifier_of_several_columns_needs_all_of_them() -> None:
     for columns in (["a", "c"], ["b", "c"]):
         with pytest.raises(ValueError, match=r"column of the frame, .*2"):
             check_identifier(metric, columns)
+
+
+def test_integers_of_every_narrow_type_are_widened() -> None:
+    narrow = {"a": pl.Int8, "b": pl.Int16, "c": pl.UInt8, "d": pl.UInt16, "e": pl.Int32}
+    frame = pl.DataFrame({name: [1, 2] for name in narrow}, schema=narrow)
+    for given in (frame, frame.lazy()):
+        wide, *_ = scanned(given)
+        types = [pl.Int32, pl.Int32, pl.UInt32, pl.UInt32, pl.Int32]
+        assert wide.collect_schema().dtypes() == types
 
 
 def test_a_frame_with_some_columns_of_an_enum_is_read_as_it_was() -> None:
@@ -113,32 +219,13 @@ def test_a_frame_with_some_columns_of_an_enum_is_read_as_it_was() -> None:
             assert scan.collect().equals(frame.select(columns))
 
 
-# --- columns with unequal numbers of labels
-SIZES = ["small", "large", "huge"]
-
-
-@pytest.mark.parametrize("by", [("home", "size"), ("size", "home"), ("home", "age", "size")])
-def test_no_column_of_the_groups_is_asked_for(by: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match=r"by='size': .*column that is asked"):
-        Question.of("size", categories={"size": SIZES}, nulls="huge", unknown="huge", by=by)
-
-
-def test_columns_of_groups_and_labels_that_are_too_many_together_are_refused(monkeypatch):
-    """Of 3, 4 and 3 places, the groups' other rows included, whichever comes first."""
-    schema = {
-        "a": pl.Enum(["x", "y"]),
-        "b": pl.Enum(["0", "1", "2"]),
-        "c": pl.Enum(["0", "1", "2"]),
-    }
-    for by in (("a", "b"), ("b", "a")):
-        question = Question.of("c", nulls="0", by=by)
-        monkeypatch.setattr(cells_module, "_BYTES", cells_module.MOST_BYTES // 35)
-        with pytest.raises(ValueError, match="would be 36 categories or cells"):
-            cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None)
-        monkeypatch.setattr(cells_module, "_BYTES", cells_module.MOST_BYTES // 36)
-        assert cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None).space.k == 3 * 6
-
-
-def test_groups_that_python_takes_for_equal_have_labels_of_their_own() -> None:
-    space = CountsSpace.of_groups((1, True), ("x", "y"), None)
-    assert groups_and_labels(space.categories) == ((1, True), ("x", "y"))
+def test_a_loss_of_nothing_is_given_and_no_loss_is_not() -> None:
+    """OpenDP's queries for public facts take a loss of 0; one without a loss is another thing."""
+    opened = checked_context(FRAME, parts=None)
+    losses = [
+        object.__getattribute__(opened.query(**given), "_query")._d_out
+        for given in ({"epsilon": 0}, {"epsilon": 0.5, "delta": None})
+    ]
+    assert losses == [0.0, 0.5]
+    with pytest.raises(ValueError, match="finite and greater than 0"):
+        ob.posterior(opened.query(epsilon=0), **TOWN).resolve()

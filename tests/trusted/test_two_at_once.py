@@ -8,14 +8,15 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.measurements import measured_sampler
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries import mechanism_choice
 from opendp_bayes.surveys import survey_query
 from opendp_bayes.trusted import measurements, measurements as pacing
-from opendp_bayes.trusted.budget import loss_in
+from opendp_bayes.trusted.budget import loss_in, unit_in_words
 from opendp_bayes.trusted.contexts import CheckedContext
-from opendp_bayes.trusted.spaces import PosteriorSpace
+from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
 from tests.helpers.contexts import plain_context
 
 AGES = ["30", "20", "10", "40"]
@@ -23,6 +24,7 @@ _COLUMNS = {"who": list(range(20)) * 3, "age": AGES * 15, "vote": [True, True, F
 FRAME = pl.DataFrame(_COLUMNS, schema_overrides={"age": pl.Enum(AGES)})
 AGE: dict[str, Any] = {"column": "age", "nulls": "10"}
 VOTE: dict[str, Any] = {"column": "vote", "nulls": False}
+Bound = dp.polars.Bound
 
 
 def query(loss: dict[str, float] | None = None, **unit: Any) -> Any:
@@ -73,7 +75,98 @@ def test_both_numbers_of_a_loss_are_those_of_its_measure() -> None:
     assert loss_in(dp.approximate(concentrated))(loss) == (0.25, 0.0)
 
 
+def checked(unit: Any, loss: Any, evenly: Any, weights: Any) -> Any:
+    """The arguments of a Context, without opening one."""
+    of = {"privacy_unit": unit, "privacy_loss": loss}
+    return CheckedContext.checked(of | {"split_evenly_over": evenly, "split_by_weights": weights})
+
+
+@pytest.mark.parametrize("delta", [1.0, 1.5])
+def test_a_delta_of_a_context_is_below_1_beside_either(delta: float) -> None:
+    for measure in (dp.max_divergence(), dp.zero_concentrated_divergence()):
+        given = dp.approximate(measure), (1.0, delta)
+        with pytest.raises(ValueError, match=rf"delta={delta}: must be at least 0 and below 1"):
+            checked(dp.unit_of(contributions=1), given, None, None)
+
+
+def test_every_limit_of_every_bound_of_a_context_is_at_least_1() -> None:
+    loss = dp.loss_of(epsilon=1.0)
+    good = Bound(by=["age"], per_group=2, num_groups=3)
+    for limit in ("per_group", "num_groups"):
+        for bad in (0, 2**31):
+            broken = Bound(by=["vote"], **{"per_group": 2, "num_groups": 3, limit: bad})
+            for bounds in ([broken], [good, broken], [broken, good]):
+                unit = dp.unit_of(contributions=bounds)
+                with pytest.raises(ValueError, match=f"Bound.{limit}={bad}: must be between 1"):
+                    checked(unit, loss, None, None)
+
+
+# --- units in words, by which a ledger tells them apart
+def test_units_in_words_have_every_part() -> None:
+    assert unit_in_words(dp.hamming_distance(), 3) == "changes: 3"
+    assert unit_in_words(dp.change_one_distance(), 3) == "changes: 3"
+    assert unit_in_words(dp.insert_delete_distance(), 3) == "contributions: 3"
+    bounds = [Bound(by=["age"], per_group=2, num_groups=3), Bound(by=["age"], num_groups=4)]
+    words = unit_in_words(*dp.unit_of(contributions=bounds, identifier="who"))
+    stated = "(by=age num_groups=4), (by=age per_group=2 num_groups=3), identifier: who"
+    assert words == (f"contributions: {stated}")
+    assert unit_in_words(*dp.unit_of(contributions=bounds[::-1], identifier="who")) == words
+    changes = unit_in_words(*dp.unit_of(changes=2, identifier="who"))
+    assert changes == "changes: 2, identifier: who"
+
+
 # --- what a release promises
+def test_every_result_of_a_survey_is_promised_for_all_records_of_a_unit() -> None:
+    survey = ob.survey(query(), {"age": AGE, "vote": VOTE}, share={"vote": 3, "age": 1}).release()
+    assert [release.d_in for release in survey.values()] == [3, 3]
+    assert [release.epsilon for release in survey.values()] == pytest.approx([0.25, 0.75])
+    alone = ob.posterior(query(), **AGE).release()
+    assert (alone.d_in, alone.epsilon) == (3, pytest.approx(1.0))
+    one = ob.posterior(query(contributions=1), **AGE, mechanism=alone.mechanism)
+    assert one.release().epsilon == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("unit", [{"contributions": 2}, {"changes": 2}])
+def test_a_fixed_rule_stays_the_rule_in_a_survey(unit: dict[str, int]) -> None:
+    """Limits that draw have a name for this survey, and rows that were not limited have neither."""
+    by_person = {**unit, "identifier": "who"}
+    limited = query(**by_person).truncate_per_group(2, keep="first")
+    drawn = query(**by_person).truncate_per_group(2)
+    for made, start in ((limited, "the first 2 rows of each who"), (drawn, "rows drawn at random")):
+        for release in ob.survey(made, {"age": AGE, "vote": VOTE}).release().values():
+            assert release.guarantee.truncated
+            assert release.guarantee.kept.startswith(start)
+            assert release.d_in == 4 if "contributions" in unit else release.d_in in (4, 8)
+    size = {"size": 60} if "changes" in unit else {}
+    asked = {"age": {**AGE, **size}, "vote": {**VOTE, **size}}
+    for release in ob.survey(query(**unit), asked).release().values():
+        assert (release.guarantee.truncated, release.guarantee.kept) == (False, "")
+
+
+@pytest.mark.usefixtures("short_chains")
+def test_a_release_may_be_merged_and_learned_and_ordered() -> None:
+    merge = {"old": ["40"], "young": ["20", "10"], "middle": ["30"]}
+    merged, learned = {"merge": merge}, {"prior": "learned"}
+    marked = {"both": {**AGE, **merged, **learned, "ordered": ["age"]}, "merged": {**AGE, **merged}}
+    marked |= {"learned": {**AGE, **learned}, "neither": AGE}
+    survey = ob.survey(query(), marked).release()
+    parts = (("40",), ("20", "10"), ("30",))
+    found = {
+        name: (release.parts, release.learned_prior, release.ordered)
+        for name, release in survey.items()
+    }
+    wanted = {"both": (parts, True, ("age",)), "merged": (parts, False, ())}
+    assert found == wanted | {"learned": ((), True, ()), "neither": ((), False, ())}
+
+
+def test_columns_in_order_are_said_in_the_order_given() -> None:
+    columns = ["vote", "age"]
+    policy = {"vote": False, "age": "10"}
+    asked = {"column": columns, "nulls": policy, "prior": "learned"}
+    for ordered in (["vote", "age"], ["age", "vote"], ["vote", "age", "vote"]):
+        made = ob.survey(query(), {"table": {**asked, "ordered": ordered}})
+        (question,) = made.questions.values()
+        assert question.question.ordered == tuple(dict.fromkeys(ordered))
 
 
 @pytest.mark.parametrize("learned", [False, True])
@@ -109,6 +202,18 @@ def test_what_a_map_states_with_delta_does_not_fall(monkeypatch: pytest.MonkeyPa
     assert [one.delta for one in stated] == [0.0, *[1e-6] * 4]
 
 
+def test_draws_of_unequal_counts_keep_their_places() -> None:
+    """With a scale of 1e-3 noise differs from 0 with probability below e^-999."""
+    counts = [1, 20, 300]
+    for mechanism in (ob.LaplaceParameters(1e-3), ob.GaussianParameters(1e-3)):
+        sample = measured_sampler(mechanism, size=321, prior=[1.0, 2.0, 3.0])
+        assert sample(counts, [1.0, 2.0, 3.0], 4).tolist() == [counts] * 4
+    sample = measured_sampler(
+        ob.LaplaceParameters(1e-3, total="private"), size=None, prior=[1.0, 2.0, 3.0]
+    )
+    assert sample(counts, [1.0, 2.0, 3.0], 4).tolist() == [counts] * 4
+
+
 def test_noise_of_either_kind_is_drawn_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     def asleep(_: float) -> None:
         raise AssertionError
@@ -121,22 +226,11 @@ def test_noise_of_either_kind_is_drawn_as_it_is(monkeypatch: pytest.MonkeyPatch)
         measurement(SPACE.prior_array + np.array([1, 2, 3]))
 
 
-Bound = dp.polars.Bound
-
-
-def checked(unit: Any, loss: Any, evenly: Any, weights: Any) -> Any:
-    """The arguments of a Context, without opening one."""
-    of = {"privacy_unit": unit, "privacy_loss": loss}
-    return CheckedContext.checked(of | {"split_evenly_over": evenly, "split_by_weights": weights})
-
-
-def test_every_limit_of_every_bound_of_a_context_is_at_least_1() -> None:
-    loss = dp.loss_of(epsilon=1.0)
-    good = Bound(by=["age"], per_group=2, num_groups=3)
-    for limit in ("per_group", "num_groups"):
-        for bad in (0, 2**31):
-            broken = Bound(by=["vote"], **{"per_group": 2, "num_groups": 3, limit: bad})
-            for bounds in ([broken], [good, broken], [broken, good]):
-                unit = dp.unit_of(contributions=bounds)
-                with pytest.raises(ValueError, match=f"Bound.{limit}={bad}: must be between 1"):
-                    checked(unit, loss, None, None)
+def test_axes_keep_their_order_from_counts_to_release() -> None:
+    space = CountsSpace((("x", 1), ("x", 2), ("y", 1), ("y", 2)), 6, axes=("w", "a"))
+    posterior = ob.t.make_dirichlet_multinomial(space.domain, space.metric, prior=[1.0, 2, 3, 4])
+    assert posterior.output_domain.descriptor.axes == ("w", "a")
+    measurement = ob.m.make_knorm_parameters(*posterior.output_space, dp.max_divergence(), 1e-3)
+    release = measurement(np.array([2.0, 4.0, 6.0, 4.0]))
+    assert (release.axes, release.noisy_counts) == (("w", "a"), (1, 2, 3, 0))
+    assert release.prior == (1.0, 2.0, 3.0, 4.0)

@@ -9,6 +9,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
+from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
 from opendp_bayes.mathematics.rounding import sqrt_up
@@ -153,3 +154,11 @@ def test_other_metrics_are_refused(metric):
         ValueError, match=r"MO=.*: .*L1Distance<i64>, L2Distance<f64>, LInfDistance<i64>"
     ):
         counts_of("one column", None) >> ob.t.then_count_vector(MO=metric)
+
+
+def test_the_metric_is_spelled_as_opendp_does():
+    counts = counts_of("one column", 9)
+    for spelled in (dp.L2Distance[float], "L2Distance<float>", "L2Distance<f64>"):
+        assert (counts >> ob.t.then_count_vector(MO=spelled)).map(1) >= 2**0.5
+    with pytest.raises(OpenDPException, match=r"L2Distance|L1Distance"):
+        counts >> ob.t.then_count_vector() >> dp.m.then_gaussian(1.0)
