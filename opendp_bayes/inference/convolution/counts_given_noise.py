@@ -265,9 +265,10 @@ class CountsGivenNoise(ByLaws):
         """The marginals of the probabilities of all categories."""
         mixtures, index = self._single[1].chosen(self._leaf), np.arange(self._leaf.size)
         # Parts of the numbers are rough beside few records that are in other categories.
-        records_left = (1 - mixtures.mean()) * (self._numbers.mean + self.prior.sum())
+        mean = mixtures.mean()
+        records_left = (1 - mean) * (self._numbers.mean + self.prior.sum())
         is_rough = self.records.std() > _ROUGH * records_left
-        large = np.flatnonzero((mixtures.mean() > _LARGE) & is_rough)
+        large = np.flatnonzero((mean > _LARGE) & is_rough)
         if large.size:
             if index.size == 2:
                 rest_laws = mixtures.chosen(1 - large)

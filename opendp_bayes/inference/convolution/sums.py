@@ -263,7 +263,7 @@ class _OfOneStep:
         """Transforms of the masses of the numbers of records in some parts, times so many powers of
         their distance from the centre of the part, shape `(powers, parts, waves)`.
         """
-        numbers, matrix = self.numbers, self._numbers_of_records[1]
+        numbers, (_, matrix) = self.numbers, self._numbers_of_records
         off = numbers.sizes - numbers.centres[parts, None]
         laws = [(matrix @ (numbers.masses[parts] * off**power).T).T for power in range(powers)]
         return fft.rfft(np.ascontiguousarray(laws), self._length) / self.step
@@ -289,7 +289,7 @@ class _OfOneStep:
         """Yield, for some tilts at a time, transforms of what is beside the sums, shape `(tilts,
         sums, waves)`, their windows, the parts of these tilts, and the tilt of each.
         """
-        moments, begin = self.numbers.moments, self._numbers_of_records[0]
+        moments, (begin, _) = self.numbers.moments, self._numbers_of_records
         origin = begin - _of_others(self._origin, self.times, sums)
         mean = _of_others(moments.mean, self.times, sums)
         for some in self._blocks():
