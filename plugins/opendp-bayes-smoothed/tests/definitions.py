@@ -4,10 +4,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations_with_replacement, product
 from math import comb, factorial, prod
 
+import opendp.prelude as dp
+import polars as pl
+
+import opendp_bayes as ob
 from tests.helpers import oracles
 
 Law = Mapping[Hashable, Fraction]
@@ -29,6 +33,45 @@ def sampled(counts: Counts, samples: int, replacement: str) -> Law:
                 (Fraction(x, size) ** y for x, y in zip(counts, h, strict=True)), start=Fraction(1)
             )
     return law
+
+
+def drawn(samples: int, replacement: str = "without") -> Callable[[Counts], Law]:
+    """The mechanism that publishes the histogram of so many records."""
+    return lambda counts: sampled(counts, samples, replacement)
+
+
+def noised(samples: int, q: Fraction, largest: int) -> Callable[[Counts], Law]:
+    """The noised histogram (Algorithm 4) to a largest count: `P(y | h) ∝ q^|y - h|` on y >= 0."""
+
+    @cache  # data sets have the same samples
+    def of_sample(h: Counts) -> Law:
+        each = [
+            [q ** abs(y - x) * (1 - q) / (1 + q - q ** (x + 1)) for y in range(largest + 1)]
+            for x in h
+        ]
+        outcomes = product(range(largest + 1), repeat=len(h))
+        return {y: prod(row[at] for row, at in zip(each, y, strict=True)) for y in outcomes}
+
+    @cache
+    def law(counts: Counts) -> Law:
+        result: dict[Hashable, Fraction] = defaultdict(Fraction)
+        for h, p in sampled(counts, samples, "without").items():
+            for y, weight in of_sample(h).items() if p else ():
+                result[y] += p * weight
+        return result
+
+    return law
+
+
+def log_comb(n: int, k: int) -> oracles.arb:
+    """The logarithm of a binomial coefficient, in ball arithmetic."""
+    of_n, of_k, of_rest = (oracles.log_gamma(Fraction(m + 1)) for m in (n, k, n - k))
+    return of_n - of_k - of_rest
+
+
+def ratio(k: int, a: int, b: int, s: int) -> Fraction:
+    """`P(k | a - 1, b + 1) / P(k | a, b)` of s records that are drawn without replacement."""
+    return Fraction(a - k, a) * Fraction(b + 1, b + 1 - s + k)
 
 
 def hockey_stick(p: Law, q: Law, factor: Fraction) -> Fraction:
@@ -65,6 +108,12 @@ def smoothed(value, distributions, size):
     return max(expectation(value, choice, k) for choice in choices)
 
 
+def smoothed_delta(law, distributions, size, epsilon):
+    """Definition 3 of the profiles of a mechanism."""
+    sets = oracles.data_sets(size, len(distributions[0]))
+    return smoothed({x: profile(law, x, epsilon) for x in sets}.__getitem__, distributions, size)
+
+
 def pushed(law: Law, function: Callable[[Hashable], Mapping[Hashable, Fraction]]) -> Law:
     """The law after a randomised function."""
     result: dict[Hashable, Fraction] = defaultdict(Fraction)
@@ -77,3 +126,12 @@ def pushed(law: Law, function: Callable[[Hashable], Mapping[Hashable, Fraction]]
 def both(p: Law, q: Law) -> Law:
     """The law of two independent outcomes."""
     return {(a, b): x * y for (a, x), (b, y) in product(p.items(), q.items())}
+
+
+def posterior_of(size: int) -> dp.Transformation:
+    """The posterior of a frame with a column of two categories and a public number of records."""
+    domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
+    counts = ob.t.make_categorical_counts(
+        domain, dp.change_one_distance(), column="vote", size=size, nulls="a"
+    )
+    return counts >> ob.t.then_dirichlet_multinomial(prior=1.0)

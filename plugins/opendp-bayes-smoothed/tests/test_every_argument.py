@@ -3,34 +3,23 @@
 import inspect
 from typing import Any
 
+import definitions
 import opendp.prelude as dp
-import polars as pl
 import pytest
 
-import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
 from tests.helpers.argument_rows import DIFFERENT, LARGER, Row, check, rows, vary
 
 PI = [[0.5, 0.5], [0.9, 0.1]]
 WITH = "with"
-P, Q = (0.75, 0.25), (0.25, 0.75)
 IS_PURE = "the same: its guarantee is pure"
 OF_THE_HISTOGRAM = "the same: the loss is that of the histogram of the sample"
 HISTOGRAM_ONLY = "the same: what is drawn does not depend on it"
 
 
-def report(counts: tuple[int, ...]) -> list[float]:
-    return [0.75, 0.25] if counts[0] > counts[1] else [0.25, 0.75]
-
-
 def measured(constructor: Any, measure: dp.Measure, d_in: int = 1, **parameters: Any) -> Any:
     """What the map of a measurement states."""
-    domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
-    counts = ob.t.make_categorical_counts(
-        domain, dp.change_one_distance(), column="vote", size=10, nulls="a"
-    )
-    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
-    return (posterior >> constructor(measure, **parameters)).map(d_in)
+    return (definitions.posterior_of(10) >> constructor(measure, **parameters)).map(d_in)
 
 
 def noisy(output_measure: dp.Measure, scale: float, rate: float, d_in: int) -> Any:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import definitions
 import opendp.prelude as dp
 import polars as pl
 import pytest
@@ -21,15 +22,7 @@ CORNERS = [[0.8, 0.2], [0.3, 0.7]]
 
 @pytest.fixture
 def posterior() -> dp.Transformation:
-    domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
-    counts = ob.t.make_categorical_counts(
-        domain, dp.change_one_distance(), column="vote", size=SIZE, nulls="a"
-    )
-    return counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
-
-
-def context(**loss: float) -> dp.Context:
-    return plain_context(FRAME, {"changes": 1}, loss)
+    return definitions.posterior_of(SIZE)
 
 
 def approximate() -> dp.Measure:
@@ -157,13 +150,10 @@ def test_nothing_converts_the_smoothed_measure(posterior: dp.Transformation) -> 
         dp.c.make_composition([measurement, honest])
 
 
-def test_a_context_refuses_a_smoothed_measurement(posterior: dp.Transformation) -> None:
+def test_a_context_and_the_core_refuse_the_smoothed_measure(posterior: dp.Transformation) -> None:
     measurement = posterior >> obs.then_sampling_histogram(obs.smoothed(CORNERS, size=SIZE), 0.8)
     with pytest.raises((dp.OpenDPException, ValueError, TypeError)):
-        context(epsilon=10.0)(measurement)
-
-
-def test_the_core_refuses_the_smoothed_measure(posterior: dp.Transformation) -> None:
+        plain_context(FRAME, {"changes": 1}, {"epsilon": 10.0})(measurement)
     with pytest.raises(ValueError, match=r"output_measure=SmoothedDP.* one of MaxDivergence"):
         ob.m.make_mechanism(
             *posterior.output_space, obs.smoothed(CORNERS, size=SIZE), obs.SamplingHistogram()

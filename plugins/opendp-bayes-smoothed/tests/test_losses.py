@@ -10,7 +10,6 @@ from paper import divergence
 
 import opendp_bayes_smoothed as obs
 from opendp_bayes_smoothed import SmoothedDP, SmoothedLoss
-from tests.helpers import oracles
 
 PI = [(Fraction(1, 4), Fraction(3, 4)), (Fraction(5, 8), Fraction(3, 8))]
 GUARANTEE = SmoothedDP(6, ((0.25, 0.75), (0.625, 0.375)))
@@ -56,16 +55,9 @@ def test_composition_is_above_the_truth() -> None:
     def both(y):
         return definitions.both(*(definitions.sampled(y, n, "without") for n in (3, 2)))
 
-    profiles = {x: definitions.profile(both, x, epsilon) for x in oracles.data_sets(6, 2)}
-    truth = definitions.smoothed(profiles.__getitem__, PI, 6)
+    truth = definitions.smoothed_delta(both, PI, 6, epsilon)
     assert truth <= Fraction(delta) < 1
     assert Fraction(PLAIN.delta(epsilon)) < truth, "the control: one release alone"
-
-
-def test_losses_refuse_what_is_no_delta() -> None:
-    for delta in (0.0, 1.5):
-        with pytest.raises(ValueError, match=r"delta=.*: .*greater than 0 and"):
-            PLAIN.epsilon(delta)
 
 
 def test_the_epsilon_found_is_on_the_private_side() -> None:
@@ -74,6 +66,11 @@ def test_the_epsilon_found_is_on_the_private_side() -> None:
         assert loss.delta(epsilon) <= delta < loss.delta(epsilon * (1 - 1e-5))
     assert (PLAIN.epsilon(0.3), PLAIN.epsilon(0.5)) == (math.inf, 0)
     assert NOISY.epsilon(1e-12) <= NOISY.pure_epsilon
+    for delta in (0.0, 1.5):
+        with pytest.raises(ValueError, match=r"delta=.*: .*greater than 0 and"):
+            PLAIN.epsilon(delta)
+    none = SmoothedLoss(GUARANTEE, obs.SamplingHistogram(rate=0.5), 0)
+    assert (none.pure_epsilon, none.delta(0.0), none.epsilon(1e-9)) == (0, 0, 0)
 
 
 def test_a_statement_rounds_up() -> None:
@@ -89,11 +86,6 @@ def test_a_statement_rounds_up() -> None:
         "It says nothing of one data set",
     ):
         assert part in text
-
-
-def test_a_loss_of_no_change_promises_everything() -> None:
-    none = SmoothedLoss(GUARANTEE, obs.SamplingHistogram(rate=0.5), 0)
-    assert (none.pure_epsilon, none.delta(0.0), none.epsilon(1e-9)) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0])

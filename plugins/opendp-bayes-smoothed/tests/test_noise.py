@@ -2,8 +2,6 @@
 
 import math
 from fractions import Fraction
-from functools import cache
-from itertools import product
 
 import definitions
 import numpy as np
@@ -18,38 +16,12 @@ from opendp_bayes_smoothed.noise import (
 from tests.helpers import oracles
 
 
-def noised(samples, scale, largest):
-    """The law of the noised histogram (Algorithm 4), up to a largest count."""
-    q = Fraction(math.exp(-1 / scale))
-
-    def of_count(h: int) -> list[Fraction]:
-        total = (1 + q - q ** (h + 1)) / (1 - q)
-        return [q ** abs(y - h) / total for y in range(largest + 1)]
-
-    @cache  # data sets have the same samples
-    def of_sample(h: tuple[int, ...]) -> definitions.Law:
-        each = [of_count(count) for count in h]
-        outcomes = product(range(largest + 1), repeat=len(h))
-        return {y: math.prod(row[at] for row, at in zip(each, y, strict=True)) for y in outcomes}
-
-    @cache
-    def law(counts: tuple[int, ...]) -> definitions.Law:
-        result: dict = {}
-        for h, p in definitions.sampled(counts, samples, "without").items():
-            if p:
-                for y, weight in of_sample(h).items():
-                    result[y] = result.get(y, Fraction(0)) + p * weight
-        return result
-
-    return law
-
-
 @pytest.mark.parametrize(
     ("size", "samples", "scale", "k", "largest"), [(3, 3, 0.5, 2, 15), (2, 1, 0.4, 3, 5)]
 )
 def test_the_noised_histogram_equals_the_definition(size, samples, scale, k, largest):
     """All counts of at least T for one outcome, against so many that hardly any is left out."""
-    law = noised(samples, scale, largest)
+    law = definitions.noised(samples, Fraction(math.exp(-1 / scale)), largest)
     for epsilon in (0.1, 0.6):
         logs = log_noised_profiles(size, samples, k, scale, epsilon)
         for x, log_delta in zip(oracles.data_sets(size, k), logs, strict=True):
@@ -57,9 +29,7 @@ def test_the_noised_histogram_equals_the_definition(size, samples, scale, k, lar
             left_out = k * math.exp(-(largest - samples) / scale)
             above = truth * Fraction(1 + 1e-9) + Fraction(left_out)
             assert truth <= Fraction(math.exp(log_delta)) <= above
-            alone = definitions.profile(
-                lambda y: definitions.sampled(y, samples, "without"), x, epsilon
-            )
+            alone = definitions.profile(definitions.drawn(samples), x, epsilon)
             assert truth < alone, "the control: sampling without the noise is far above"
 
 

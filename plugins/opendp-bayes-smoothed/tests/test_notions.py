@@ -115,16 +115,14 @@ def test_lemma_2_and_10_for_two_categories() -> None:
     assert 1.9 < tight <= 2 + 1e-9, "the factor 2 is attained, the paper's 3 is not"
 
 
-def test_lemma_2_is_not_strict() -> None:
-    """One record of the second category, ε = 3: every ratio is 0, and u = d + d' = T/n."""
+def test_lemma_2_is_not_strict_and_fails_for_three_categories() -> None:
+    """Strict: one record of the second category, ε = 3: every ratio is 0, and u = d + d' = T/n. Of
+    three, the utility depends on the records that x and x' share, which d(x, x') does not see.
+    """
     p, q = laws_of((3, 0), 2)
     total = divergence(p, q, 3.0) + divergence(q, p, 3.0)
     assert utility([p, q], threshold(3.0)) == pytest.approx(total)
     assert total == pytest.approx(2 / 4)
-
-
-def test_lemma_2_fails_for_three_categories() -> None:
-    """The utility depends on the records that x and x' share, which d(x, x') does not see."""
     laws = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     assert divergence(laws[0], laws[1], 0.5) + divergence(laws[1], laws[0], 0.5) == 0
     assert utility(laws, threshold(0.5)) == 1

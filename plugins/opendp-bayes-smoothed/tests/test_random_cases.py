@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 
 import definitions
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 
 import opendp_bayes_smoothed as obs
 from opendp_bayes_smoothed import SmoothedDP, SmoothedLoss, draws
-from tests.helpers import oracles
 
 #: More than what is stated for these numbers of records.
 WITHIN_OF_A_PROFILE, WITHIN_OF_AN_AVERAGE = Fraction(1, 10**9), Fraction(1, 10**8)
@@ -54,15 +52,8 @@ class Setting:
     def rows(self) -> list[list[float]]:
         return [[float(p) for p in row] for row in self.corners]
 
-    def law(self, counts: definitions.Counts) -> definitions.Law:
-        return definitions.sampled(counts, self.samples, self.replacement)
-
     def smoothed(self, law: Callable[[definitions.Counts], definitions.Law]) -> Fraction:
-        profiles = {
-            x: definitions.profile(law, x, self.epsilon)
-            for x in oracles.data_sets(self.size, self.k)
-        }
-        return definitions.smoothed(profiles.__getitem__, self.corners, self.size)
+        return definitions.smoothed_delta(law, self.corners, self.size, self.epsilon)
 
 
 def random_setting(rng: np.random.Generator) -> Setting:
@@ -85,16 +76,15 @@ def of_a_database(rng: np.random.Generator) -> Found:
     replacement = str(rng.choice(["without", "with"]))
     epsilon = float(rng.choice([0.0, rng.uniform(0, 1), rng.uniform(0, 4)]))
     value = obs.database_profile(counts, Fraction(samples, size), epsilon, replacement=replacement)
-    truth = definitions.profile(
-        lambda x: definitions.sampled(x, samples, replacement), counts, epsilon
-    )
+    truth = definitions.profile(definitions.drawn(samples, replacement), counts, epsilon)
     return Found("profile", value, truth, WITHIN_OF_A_PROFILE)
 
 
 def of_a_histogram(rng: np.random.Generator) -> Found:
     s = random_setting(rng)
     value = obs.smoothed_delta(s.rows, s.size, s.rate, s.epsilon, replacement=s.replacement)
-    return Found("smoothed", value, s.smoothed(s.law), WITHIN_OF_AN_AVERAGE)
+    truth = s.smoothed(definitions.drawn(s.samples, s.replacement))
+    return Found("smoothed", value, truth, WITHIN_OF_AN_AVERAGE)
 
 
 def of_noise(rng: np.random.Generator) -> Found:
@@ -103,18 +93,7 @@ def of_noise(rng: np.random.Generator) -> Found:
         s = random_setting(rng)
     q = Fraction(int(rng.integers(1, 6)), 16)
     scale = -1 / math.log(q)
-
-    def noised(counts: definitions.Counts) -> definitions.Law:
-        law: dict = {}
-        for h, p in definitions.sampled(counts, s.samples, "without").items():
-            each = [
-                [q ** abs(y - x) * (1 - q) / (1 + q - q ** (x + 1)) for y in range(s.samples + 9)]
-                for x in h
-            ]
-            for y in product(range(s.samples + 9), repeat=2):
-                law[y] = law.get(y, 0) + p * each[0][y[0]] * each[1][y[1]]
-        return law
-
+    noised = definitions.noised(s.samples, q, s.samples + 8)
     mechanism = obs.NoisySamplingHistogram(scale, rate=float(s.rate))
     s = Setting(s.k, s.size, mechanism.samples(s.size), "without", s.epsilon, s.corners)
     guarantee = SmoothedDP(s.size, tuple(map(tuple, obs.vertices(s.rows).tolist())))

@@ -30,11 +30,8 @@ def as_floats(distributions: list[tuple[Fraction, ...]]) -> list[list[float]]:
 
 
 def defined(distributions, size, samples, epsilon, replacement="without"):
-    profiles = {
-        x: definitions.profile(lambda y: definitions.sampled(y, samples, replacement), x, epsilon)
-        for x in oracles.data_sets(size, len(distributions[0]))
-    }
-    return definitions.smoothed(lambda x: profiles[x], distributions, size)
+    law = definitions.drawn(samples, replacement)
+    return definitions.smoothed_delta(law, distributions, size, epsilon)
 
 
 CASES = [(TWO, 8, 5, "without"), (TWO, 7, 3, "with"), (EDGE, 6, 3, "without")]
@@ -159,24 +156,19 @@ def test_epsilon_for_a_delta() -> None:
 
 
 # Proposition 7: only the vertices of the hull matter.
-def test_vertices_of_two_categories_are_the_ends() -> None:
+def test_vertices() -> None:
+    """Of two categories the ends; of three a triangle; a flat set is kept whole."""
     rows = [[p, 1 - p] for p in (0.5, 0.2, 0.8, 0.35)]
     assert vertices(rows).tolist() == [[0.2, 0.8], [0.8, 1 - 0.8]]
-
-
-def test_vertices_of_three_categories() -> None:
     corners = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
     rng = np.random.default_rng(0)
     inside = rng.dirichlet([2, 2, 2], 50) @ corners
     assert vertices(np.vstack([inside, corners])).tolist() == np.unique(corners, axis=0).tolist()
-
-
-def test_vertices_of_flat_sets() -> None:
     line = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.375, 0.375, 0.25], [0.3125, 0.4375, 0.25]]
     assert len(vertices(line)) == 4
     square = [[0.25] * 4, [0.5, 0.0, 0.25, 0.25], [0.25, 0.25, 0.5, 0.0]]
     square += [[0.5, 0.0, 0.5, 0.0], [0.375, 0.125, 0.375, 0.125]]
-    assert len(vertices(square)) == 5, "a flat set is kept whole, which is always right"
+    assert len(vertices(square)) == 5, "kept whole, which is always right"
     assert vertices([[0.5, 0.5]]).tolist() == [[0.5, 0.5]]
     assert len(vertices([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])) == 3
 
@@ -214,7 +206,7 @@ def test_post_processing_loses_nothing() -> None:
     """Proposition 4, randomised. Negative control: knowledge of the database is none."""
     rng = np.random.default_rng(5)
     samples, size, epsilon = 3, 6, 0.4
-    outcomes = oracles.data_sets(samples, 2)
+    law, outcomes = definitions.drawn(samples), oracles.data_sets(samples, 2)
     smaller = 0
     for _ in range(20):
         weights = rng.integers(0, 4, (len(outcomes), 3)) + np.eye(len(outcomes), 3, dtype=int)
@@ -225,21 +217,17 @@ def test_post_processing_loses_nothing() -> None:
         }
         function |= {o: {0: Fraction(1)} for o in outcomes if o not in function}
         for counts in oracles.data_sets(size, 2):
-            before = definitions.profile(
-                lambda x: definitions.sampled(x, samples, "without"), counts, epsilon
-            )
+            before = definitions.profile(law, counts, epsilon)
 
             def pushed(x, f=function):
-                return definitions.pushed(definitions.sampled(x, samples, "without"), f.__getitem__)
+                return definitions.pushed(law(x), f.__getitem__)
 
             after = definitions.profile(pushed, counts, epsilon)
             assert after <= before
             smaller += after < before
     assert smaller > 20
     peeking = definitions.profile(lambda x: {x: Fraction(1)}, (3, 3), epsilon)
-    assert peeking > definitions.profile(
-        lambda x: definitions.sampled(x, samples, "without"), (3, 3), epsilon
-    )
+    assert peeking > definitions.profile(law, (3, 3), epsilon)
 
 
 def test_composition() -> None:
@@ -247,7 +235,7 @@ def test_composition() -> None:
     size, first, second = 6, 2, 4
     epsilons = (0.3, 0.6)
     reversed_fails = 0
-    laws = [lambda x, t=t: definitions.sampled(x, t, "without") for t in (first, second)]
+    laws = [definitions.drawn(first), definitions.drawn(second)]
     for counts in oracles.data_sets(size, 2):
         together = definitions.profile(
             lambda x: definitions.both(*(law(x) for law in laws)), counts, sum(epsilons)
@@ -271,6 +259,10 @@ def test_composition_rounds_up_and_stops_at_one() -> None:
     with pytest.raises(ValueError, match=r"delta=-0.1: must be at least 0"):
         composed([(1.0, -0.1)])
     assert composed([(math.inf, 0.1), (1.0, math.inf)]) == (math.inf, 1)
+    for number in range(2, 12):
+        epsilon, delta = composed([(0.1 * number, 0.01), (0.7, 0.03 / number), (1e-20, 1e-20)])
+        assert Fraction(epsilon) >= Fraction(0.1 * number) + Fraction(0.7) + Fraction(1e-20)
+        assert Fraction(delta) >= Fraction(0.01) + Fraction(0.03 / number) + Fraction(1e-20)
 
 
 def test_preprocessing_of_single_records() -> None:
@@ -283,8 +275,7 @@ def test_preprocessing_of_single_records() -> None:
     def law(y):
         return definitions.sampled(merged(y), samples, "without")
 
-    profiles = {x: definitions.profile(law, x, epsilon) for x in oracles.data_sets(size, 3)}
-    before = definitions.smoothed(lambda x: profiles[x], THREE, size)
+    before = definitions.smoothed_delta(law, THREE, size, epsilon)
     images = [[row[0] + row[1], row[2]] for row in as_floats(THREE)]
     after = smoothed_delta(images, size, Fraction(samples, size), epsilon)
     assert before <= Fraction(after) <= before * Fraction(1 + 1e-8)
@@ -298,15 +289,11 @@ def test_preprocessing_of_whole_databases_is_not_covered() -> None:
     def first_for_all(database: tuple[int, ...]) -> tuple[int, int]:
         return (0, size) if database[0] else (size, 0)
 
-    factor = Fraction(math.exp(epsilon))
-    here, there = (
-        definitions.sampled(first_for_all((bit, 0, 1, 1)), samples, "without") for bit in (0, 1)
-    )
-    assert definitions.hockey_stick(here, there, factor) == 1
+    law = definitions.drawn(samples)
+    here, there = (law(first_for_all((bit, 0, 1, 1))) for bit in (0, 1))
+    assert definitions.hockey_stick(here, there, Fraction(math.exp(epsilon))) == 1
     # Under f(Π) every database has a single value, with the profile T/n.
-    assert definitions.profile(
-        lambda x: definitions.sampled(x, samples, "without"), (0, size), epsilon
-    ) == Fraction(samples, size)
+    assert definitions.profile(law, (0, size), epsilon) == Fraction(samples, size)
 
 
 # Errors, made so large that each margin shows.
@@ -354,13 +341,6 @@ def test_the_margin_of_an_expectation_has_every_part() -> None:
             margin = log_largest_expectation(values, histograms, corners) - value
             assert margin >= 0.9 * without
         assert margin >= 0.9 * (without + 2.0**-49 * size * (2 * -value + 8))
-
-
-def test_sums_of_losses_are_rounded_up() -> None:
-    for number in range(2, 12):
-        epsilon, delta = composed([(0.1 * number, 0.01), (0.7, 0.03 / number), (1e-20, 1e-20)])
-        assert Fraction(epsilon) >= Fraction(0.1 * number) + Fraction(0.7) + Fraction(1e-20)
-        assert Fraction(delta) >= Fraction(0.01) + Fraction(0.03 / number) + Fraction(1e-20)
 
 
 def test_too_much_to_average_over() -> None:
