@@ -50,12 +50,6 @@ def profile_of(log_p: Any, log_q: Any) -> list[float]:
 NOISES: dict[str, Any] = {"discrete": DiscreteLaplace, "floored": FlooredLaplace}
 
 
-def cell(noise: str) -> Any:
-    return {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}[
-        noise
-    ]
-
-
 @pytest.mark.parametrize(
     ("noise", "scale", "moved"), pairs_of(product(NOISES, [0.3, 1.0, 4.0], [1, 2, 3, 4]))
 )
@@ -65,7 +59,8 @@ def test_laplace_shift(noise: str, scale: float, moved: int) -> None:
     assert np.exp([logsumexp(log_p), logsumexp(log_q)]) == pytest.approx([1, 1], abs=1e-14)
     reach = math.ceil(40 * scale) + moved
     p, q = (
-        np.array([cell(noise)(z - m, scale) for z in range(-reach, reach + 1)]) for m in (0, moved)
+        np.array([oracles.CELLS[noise](z - m, scale) for z in range(-reach, reach + 1)])
+        for m in (0, moved)
     )
     assert float(np.max(log_p - log_q)) == pytest.approx(moved / scale, rel=1e-12)
     for epsilon, value in zip(EPSILONS, profile_of(log_p, log_q), strict=True):
@@ -98,17 +93,16 @@ def test_laplace_noise_on_counts(noise: Any, total: Any, k: int) -> None:
 @pytest.mark.parametrize("size", [None, 12])
 def test_laplace_noise_with_a_private_total(noise: Any, size: int | None) -> None:
     """Two counts, clamped at zero only, and every way to add, remove or change records."""
-    scale = 0.8
-    marginal = {}
+    cell, marginal = oracles.noise_law(noise, 0.8), {}
     for count in range(6):
-        below = sum(cell(noise)(z, scale) for z in range(-60, -count + 1))
-        marginal[count] = np.log([below, *(cell(noise)(y - count, scale) for y in range(1, 50))])
+        below = math.fsum(p for z, p in cell.items() if z <= -count)
+        marginal[count] = np.log([below, *(cell[y - count] for y in range(1, 36))])
     laws = {
         counts: (marginal[counts[0]][:, None] + marginal[counts[1]]).ravel()
         for counts in product(range(6), repeat=2)
     }
     for d_in in (1, 2, 3):
-        mechanism = LaplaceParameters(scale, noise=noise, total="private")
+        mechanism = LaplaceParameters(0.8, noise=noise, total="private")
         profile = privacy_profile(mechanism, size=size, prior=[1.0, 1.0], d_in=d_in)
         for epsilon in EPSILONS:
             found = 0.0

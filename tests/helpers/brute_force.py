@@ -58,9 +58,6 @@ def law(mechanism, counts, prior):
     return total
 
 
-CELLS = {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}
-
-
 def probability(release, counts):
     """Of what was drawn, given the counts; of K-norm and Gaussian noise up to a constant."""
     mechanism, moves = release.mechanism, np.subtract(release.noisy_counts, counts).tolist()
@@ -76,7 +73,7 @@ def probability(release, counts):
 
 @lru_cache(maxsize=10_000)
 def cell(noise, value, scale):
-    return CELLS[noise](value, scale)
+    return oracles.CELLS[noise](value, scale)
 
 
 def cdf(release, values, largest=None):

@@ -18,21 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from tests.helpers.oracles import FALSE_ALARM, discrete_laplace_cell, floored_laplace_cell
+from tests.helpers.oracles import FALSE_ALARM
 
 Law = Mapping[int, float]
 _CELLS = 8
-
-
-def law_of_noise(kind: str, scale: float) -> dict[int, float]:
-    """Integer noise by its definition: discrete or floored Laplace, or Gaussian on integers."""
-    reach = range(-math.ceil(45 * scale) - 2, math.ceil(45 * scale) + 3)
-    if kind == "DiscreteGaussian":
-        weights = {z: math.exp(-(z**2) / (2 * scale**2)) for z in reach}
-        total = math.fsum(weights.values())
-        return {z: weight / total for z, weight in weights.items()}
-    cell = {"DiscreteLaplace": discrete_laplace_cell, "FlooredLaplace": floored_laplace_cell}[kind]
-    return {z: cell(z, scale) for z in reach}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, permutations, product
+from typing import Any
 
 import numpy as np
 from flint import arb, ctx, fmpq
@@ -196,10 +197,24 @@ def _discrete_laplace_total(scale: float) -> float:
     return math.fsum(math.exp(-abs(t) / scale) for t in range(-reach, reach + 1))
 
 
+#: Probabilities of Laplace noise, by the name of the noise.
+CELLS = {"discrete": discrete_laplace_cell, "floored": floored_laplace_cell}
+
+
+def noise_law(kind: str, scale: float) -> dict[int, float]:
+    """Integer noise by its definition: `discrete` or `floored` Laplace, or `gaussian`."""
+    reach = range(-math.ceil(45 * scale) - 2, math.ceil(45 * scale) + 3)
+    if kind != "gaussian":
+        return {z: CELLS[kind](z, scale) for z in reach}
+    weights = {z: math.exp(-((z / scale) ** 2) / 2) for z in reach}
+    total = math.fsum(weights.values())
+    return {z: weight / total for z, weight in weights.items()}
+
+
 def laplace_law(counts: Counts, scale: float, noise: str, total: str) -> Law:
     """Noise, clamped and completed: the sum over every value on every noised count."""
     size = sum(counts)
-    cell = {"discrete": discrete_laplace_cell, "floored": floored_laplace_cell}[noise]
+    cell = CELLS[noise]
     noised = counts[:-1] if total in ("remainder", "truncated") else counts
     reach = size + math.ceil(50 * scale) + 2
     marginals = []
@@ -273,6 +288,20 @@ def rejects(
     return bool(stats.chi2.sf(statistic, len(pooled) - 1) < FALSE_ALARM)
 
 
+def check_draws(
+    drawn: NDArray[np.int64], law: Callable[[float], Mapping[Any, float]], *others: Mapping
+) -> None:
+    """Draws, shape `(number,)` or `(number, k)`, follow `law(1)`, and neither that of a scale off
+    by 30 %, `law(0.7)` and `law(1.3)`, nor any of the others.
+    """
+    assert drawn.dtype == np.int64
+    values = drawn.tolist()
+    observed: Counter[Any] = Counter(values if drawn.ndim == 1 else map(tuple, values))
+    assert not rejects(observed, law(1.0))
+    for wrong in (law(0.7), law(1.3), *others):
+        assert rejects(observed, wrong)
+
+
 # Privacy losses, from the probabilities alone.
 @lru_cache(maxsize=256)
 def log_laws(
@@ -301,6 +330,22 @@ def epsilon_between(p: Floats, q: Floats) -> Floats:
 
 def range_between(p: Floats, q: Floats) -> Floats:
     return np.max(p - q, axis=-1) - np.min(p - q, axis=-1)
+
+
+def exact_losses(
+    mechanism: object, size: int, prior: tuple[float, ...], d_in: int = 1
+) -> dict[str, float]:
+    """ε, the range and ρ over all pairs of data sets within `d_in` changes."""
+    _, log_p = log_laws(mechanism, size, prior)
+    between = {"epsilon": epsilon_between, "range": range_between, "rho": rho_between}
+    away = distances(size, len(prior))
+    return {name: over_pairs(log_p, away, d_in, loss) for name, loss in between.items()}
+
+
+def is_certified(loss: Any, bound: Fraction, within: Fraction) -> bool:
+    """Whether a loss is at least that of an exponential mechanism, and hardly above it."""
+    ends = (loss.epsilon, bound), (loss.range, bound), (loss.rho, bound**2 / 8)
+    return all(least <= Fraction(value) <= least * (1 + within) for value, least in ends)
 
 
 _ORDERS = np.concatenate([[1.01, 1.05, 1.1], np.geomspace(1.25, 200, 12)])

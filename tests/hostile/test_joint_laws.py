@@ -31,7 +31,7 @@ from opendp_bayes.unlisted.thresholds import (
 )
 from tests.helpers import joint_laws, oracles
 from tests.helpers.contexts import checked_context
-from tests.helpers.joint_laws import Drawn, faults, law_of_noise, ranked
+from tests.helpers.joint_laws import Drawn, faults, ranked
 from tests.helpers.sweeps import slow, some_of
 
 #: Labels of three columns of unequal numbers of values, and records of each of their cells.
@@ -163,13 +163,13 @@ DOORS["chain"] = of_a_chain
 def drawn_at(door: str, releases: int, mechanism: Any = LAPLACE) -> list[Drawn]:
     """What leaves by a door, so many times, beside the law that was asked for."""
     made = [DOORS[door](mechanism) for _ in range(releases)]
-    law = law_of_noise(*OF_MECHANISM[mechanism])
+    law = oracles.noise_law(*OF_MECHANISM[mechanism])
     return [Drawn(np.array([noise[part] for noise in made]), law) for part in made[0]]
 
 
 OF_MECHANISM = {
-    LAPLACE: ("DiscreteLaplace", SCALE),
-    ob.LaplaceParameters(SCALE, noise="floored", total="private"): ("FlooredLaplace", SCALE),
+    LAPLACE: ("discrete", SCALE),
+    ob.LaplaceParameters(SCALE, noise="floored", total="private"): ("floored", SCALE),
 }
 
 
@@ -266,14 +266,14 @@ def test_notices_a_permuted_axis(door, shape, monkeypatch):
 def test_notices_two_tables_with_the_same_noise() -> None:
     """Negative control: also where their scales differ, as in a survey."""
     own = [discrete_laplaces(Fraction(8), 24) for _ in range(20)]
-    laws = [law_of_noise("DiscreteLaplace", scale) for scale in (8.0, 24.0)]
+    laws = [oracles.noise_law("discrete", scale) for scale in (8.0, 24.0)]
     parts = [Drawn(np.array(own) * by, law) for by, law in zip((1, 3), laws, strict=True)]
     assert any("parts 0 and 1" in fault for fault in faults(parts))
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.3])
 def test_notices_a_scale_that_is_off(factor: float) -> None:
-    law = law_of_noise("DiscreteLaplace", SCALE)
+    law = oracles.noise_law("discrete", SCALE)
     exact, off = (
         np.array([discrete_laplaces(Fraction(SCALE * by), 40) for _ in range(100)])
         for by in (1.0, factor)
@@ -284,7 +284,7 @@ def test_notices_a_scale_that_is_off(factor: float) -> None:
 
 def test_a_false_alarm_is_as_rare_as_stated() -> None:
     """At a level of .05: at most 18 alarms in 100, but for a chance below 1e-6."""
-    rng, law = np.random.default_rng(3), law_of_noise("DiscreteLaplace", 3.0)
+    rng, law = np.random.default_rng(3), oracles.noise_law("discrete", 3.0)
     noise = DiscreteLaplace(3.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(joint_laws, "FALSE_ALARM", 0.05)
@@ -324,19 +324,18 @@ def test_draws_of_a_mechanism_at_once_are_independent(kind: Any, measured: bool)
 
 
 NOISY = [
-    ob.GaussianParameters(5.0, total="private"),
-    LAPLACE,
-    ob.LaplaceParameters(5.0, noise="floored", total="private"),
+    (ob.GaussianParameters(5.0, total="private"), "gaussian"),
+    (LAPLACE, "discrete"),
+    (ob.LaplaceParameters(5.0, noise="floored", total="private"), "floored"),
 ]
 
 
-@pytest.mark.parametrize("mechanism", NOISY, ids=str)
-def test_noise_of_all_counts_and_draws_is_independent(mechanism: Any) -> None:
+@pytest.mark.parametrize(("mechanism", "kind"), NOISY, ids=str)
+def test_noise_of_all_counts_and_draws_is_independent(mechanism: Any, kind: str) -> None:
     counts = np.array([500, 100, 900, 300])
     drawn = np.array([mechanism.draw(counts, np.ones(4), 6) for _ in range(20)]) - counts
-    kind = type(mechanism.law(None, np.ones(4)).noise).__name__
-    assert faults([Drawn(drawn, law_of_noise(kind, mechanism.scale))]) == []
-    assert faults([Drawn(np.repeat(drawn[..., :1], 4, axis=-1), law_of_noise(kind, 5.0))])
+    assert faults([Drawn(drawn, oracles.noise_law(kind, mechanism.scale))]) == []
+    assert faults([Drawn(np.repeat(drawn[..., :1], 4, axis=-1), oracles.noise_law(kind, 5.0))])
 
 
 def _geometric(rate: float) -> dict[int, float]:
@@ -353,14 +352,14 @@ def of_threshold(law: OptimalThreshold) -> dict[int, float]:
 
 
 _SIXTH = Fraction(1, 6)
-OF_LAPLACE = law_of_noise("DiscreteLaplace", 6.0)
-OF_GAUSSIAN = law_of_noise("DiscreteGaussian", 6.0)
+OF_LAPLACE = oracles.noise_law("discrete", 6.0)
+OF_GAUSSIAN = oracles.noise_law("gaussian", 6.0)
 SIX = Fraction(6)
 HUNDRED = dict.fromkeys(range(100), 0.01)
 SAMPLERS: dict[str, tuple[Callable[[int], Any], Mapping[int, float]]] = {
     "geometrics": (lambda n: geometrics(_SIXTH, n), _geometric(1 / 6)),
     "discrete_laplaces": (lambda n: discrete_laplaces(SIX, n), OF_LAPLACE),
-    "floored_laplaces": (lambda n: floored_laplaces(SIX, n), law_of_noise("FlooredLaplace", 6.0)),
+    "floored_laplaces": (lambda n: floored_laplaces(SIX, n), oracles.noise_law("floored", 6.0)),
     "discrete_gaussians": (lambda n: discrete_gaussians(SIX, n), OF_GAUSSIAN),
     "uniform_below": (lambda n: uniform_below(np.full(n, 100, dtype=np.int64)), HUNDRED),
     "random_words": (

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from opendp_bayes import GaussianParameters, KNormParameters
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laws import SATURATION, AdditiveNoise, saturated
 
@@ -41,4 +42,13 @@ def test_saturation() -> None:
 
 
 def test_no_draw_is_cut_unless_the_law_says_so() -> None:
-    assert of(True, True).cut == (-math.inf, math.inf)
+    """Those of a private number are where they are clamped; of K-norm noise on two categories where
+    released counts end.
+    """
+    nowhere, prior = (-math.inf, math.inf), np.ones(3)
+    assert of(True, True).cut == GaussianParameters(2.0).law(10, prior).cut == nowhere
+    private = GaussianParameters(2.0, total="private")
+    clamped = private.project(np.array([-5, 0, 7]), None)
+    assert private.law(None, prior).cut == (clamped.min(), math.inf)
+    assert KNormParameters(0.25).law(7, np.ones(2)).cut == (0, 7)
+    assert KNormParameters(0.25).law(None, np.ones(2)).cut == (0, math.inf)

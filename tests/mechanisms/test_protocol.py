@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.mathematics.simplex import check_enumerable
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import (
     HellingerExponential,
@@ -15,6 +16,7 @@ from opendp_bayes.mechanisms import (
     protocol,
     registry,
 )
+from opendp_bayes.mechanisms.exponential.posterior_exponential import public_size
 
 COUNTS, PRIOR = np.array([3, 1]), np.ones(2)
 
@@ -91,7 +93,9 @@ def test_options_that_follow_from_the_number_of_records() -> None:
     assert protocol.default_options(ob.LaplaceParameters, None) == {"total": "private"}
     assert protocol.default_options(ob.LaplaceParameters, 5) == {"total": "remainder"}
     assert protocol.default_options(ob.KNormParameters, 5) == {}
-    assert protocol.default_options(ob.GaussianParameters, None) == {}
+    gaussian = ob.load_mechanism("gaussian_parameters")
+    assert gaussian is ob.GaussianParameters
+    assert protocol.default_options(gaussian, 5) == protocol.default_options(gaussian, None) == {}
 
 
 WEIGHING = [
@@ -137,3 +141,98 @@ def test_no_mechanism_takes(kind: Any, refused: Any, error: type[Exception], mes
 
 def proven(kind: Any, d_in: Any) -> Any:
     return kind(1.0).proven_loss(d_in, size=10, prior=PRIOR)
+
+
+LAPLACE, K_NORM = ob.LaplaceParameters, ob.KNormParameters
+OF_TWO: Any = {"size": None, "prior": PRIOR}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        # --- arguments
+        (lambda: LAPLACE(1.0, noise="gauss"), "noise='gauss': must be one of"),
+        (lambda: LAPLACE(1.0, total="public"), r"total='public': .* 'bounded', 'private'"),
+        (lambda: HellingerExponential(1.0, "smooth"), "sensitivity='smooth': must be one of"),
+        (
+            lambda: SmoothHellingerExponential(1.0, gamma=1.0, beta=1.0),
+            r"gamma=1\.0, beta=1\.0: .*at most one",
+        ),
+        *(
+            (
+                lambda name=name: SmoothHellingerExponential(1.0, **{name: -1.0}),
+                rf"{name}=-1\.0: must be finite and greater than 0\.",
+            )
+            for name in ("gamma", "beta")
+        ),
+        # --- a private number of records
+        *(
+            (
+                lambda total=total: LAPLACE(1.0, total=total).check(**OF_TWO),
+                rf"total='{total}': needs a public .* be 'private'\.",
+            )
+            for total in ("remainder", "truncated", "bounded")
+        ),
+        (
+            lambda: K_NORM(1.0).check(**OF_TWO),
+            r"size=None: .* be public; .* LaplaceParameters\(scale, total='private'\)",
+        ),
+        (lambda: public_size("scores", None), r"scores: .* records must be public"),
+        # --- what cannot be enumerated
+        (
+            lambda: LAPLACE(1.0, total="private").log_pmf([1, 1], 1.0),
+            r"total='private': .* unbounded, .* cannot be enumerated",
+        ),
+        *(
+            (lambda of=of: LAPLACE(1.0).log_pmf(of, 1.0), r"counts: .* 1000000 to enumerate")
+            for of in ([10**6, 1], [10**6] * 100)
+        ),
+        (lambda: ob.GaussianParameters(1.0, "private").log_pmf([1, 2], 1.0), "are unbounded"),
+        (lambda: ob.GaussianParameters(40.0).log_pmf([5] * 3, 1.0), "takes more than 4000000 int"),
+        *(
+            (
+                lambda of=of, scale=scale: K_NORM(scale).log_pmf(of, 1.0),
+                r"counts: enumerating .* 4000000 integers\. .* no such limit",
+            )
+            for of, scale in (
+                *(([1000] * 3, 1.0), ([1, 0, 0], 1e6), ([1, 0, 0], SCALES[1])),
+                *(([1] * 8, 1.0), ([1] * 10_000, 1e-3)),
+            )
+        ),
+        (lambda: check_enumerable(1000, 4), "size=1000, 4 categories: enumerating"),
+    ],
+)
+def test_what_one_mechanism_does_not_take(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_numbers_of_records_that_are_taken() -> None:
+    for mechanism in (*OTHERS[:2], *(LAPLACE(1.0, total=of) for of in ("truncated", "bounded"))):
+        mechanism.check(size=10**9, prior=PRIOR)
+    PRIVATE.check(**OF_TWO)
+    assert public_size("scores", 10) == 10
+    assert SmoothHellingerExponential(scale=1.0).gamma == 1.0
+    assert SmoothHellingerExponential(scale=1.0, beta=0.5).gamma is None
+
+
+@pytest.mark.parametrize("mechanism", WEIGHING, ids=repr)
+def test_mechanisms_that_weigh_take_a_public_number_and_few_candidates(mechanism: Any) -> None:
+    mechanism.check(size=100, prior=PRIOR)
+    for call, message in (
+        (lambda: mechanism.check(**OF_TWO), r"(Exponential|Flip): .* records must be public"),
+        (lambda: mechanism.proven_loss(1, size=0, prior=PRIOR), r"size=0: .*between 1 and"),
+        (lambda: mechanism.log_pmf([10**5] * 2, 1.0), r"size=200000: .* size <= 100000"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    if isinstance(mechanism, PermuteAndFlip):
+        with pytest.raises(ValueError, match=r"size=200000: .* size <= 100000"):
+            mechanism.sample([10**5] * 2, 1.0)
+        return
+    with pytest.raises(ValueError, match=r"prior: has 1001 entries; .* KNormParameters"):
+        mechanism.check(size=1, prior=np.ones(1001))
+    with pytest.raises(ValueError, match=r"prior: has 1001 entries; .* 1000"):
+        mechanism.sample(np.ones(1001), 1.0)
+    with pytest.raises(ValueError, match=r"size=2000000000000: .*between 1 and 1e\+12"):
+        mechanism.sample([10**12, 10**12], 1.0)

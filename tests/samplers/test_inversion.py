@@ -77,8 +77,5 @@ def test_an_enclosure_of_an_exponential(x: Fraction | float, bits: int) -> None:
         truth = (-arb(fmpq(exact.numerator, exact.denominator))).exp() * arb(2) ** bits
         assert low <= truth <= high
     assert 0 <= high - low <= 4
-
-
-def test_a_minute_exponential() -> None:
     assert exp_enclosure(Fraction(65), 64) == (0, 1)
     assert exp_enclosure(Fraction(64), 64)[1] == 1
