@@ -7,6 +7,7 @@ private number of records, whatever its prior, is a sum over all: under a few ti
 and in parts for the probabilities (`docs/research/how-it-works.md`).
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -65,9 +66,11 @@ class CountsGivenNoise(ByLaws):
         What was drawn of the counts, and their prior.
     total : Total
         The number of records, with its weights.
+    warns : bool, default True
+        Whether it says so.
     """
 
-    def __init__(self, categories: NoisedCategories, total: Total) -> None:
+    def __init__(self, categories: NoisedCategories, total: Total, *, warns: bool = True) -> None:
         self.categories, self._total, self.prior = categories, total, categories.prior
         # Categories that are alike are one leaf: the leaf of each, and the first of each leaf.
         index: dict[tuple[float, ...], int] = {}
@@ -76,7 +79,7 @@ class CountsGivenNoise(ByLaws):
         self._first = np.unique(self._leaf, return_index=True)[1]
         self._times = np.bincount(self._leaf)
         self._leaves = categories.chosen(self._first)
-        self._warned = False
+        self._warned = not warns
         _ = self._numbers  # which refuses at once what cannot be answered
 
     @classmethod
@@ -224,8 +227,6 @@ class CountsGivenNoise(ByLaws):
         cells = short_cells(law, alpha, others, self._numbers.mean)
         log_masses = cells.log_masses(log_weight)
         log_totals = cells.log_sums(log_masses)
-        #: Logarithm of the sum of all weights, over that of the anchors of all counts.
-        self.log_evidence = self._numbers.log_norm + float(np.median(log_totals))
         self._check_agree(log_totals)
         law = CountLaws.of_masses(cells, log_masses)
         which, masses, counts = binned(law, alpha, others, self._numbers.mean, start[1])
@@ -284,6 +285,16 @@ class CountsGivenNoise(ByLaws):
     def counts(self) -> CountLaws:
         """The marginals of the true counts of all categories."""
         return self._single[0].chosen(self._leaf)
+
+    @property
+    def log_evidence(self) -> float:
+        """Logarithm of the sum of the weights of all data sets."""
+        numbers, leaves = self._numbers, self._leaves
+        anchor = numbers.counts.anchor
+        of_anchors = leaves.log_alone(np.arange(anchor.size), anchor)
+        of_anchors += sum(look.log_mass(anchor) for look in leaves.looks)
+        log_norm = numbers.log_norm + float(of_anchors @ self._times)
+        return log_norm + math.log(float(self._masses_of_numbers.sum()))
 
     @cached_property
     def _masses_of_numbers(self) -> Floats:

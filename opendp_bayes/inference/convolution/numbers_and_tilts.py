@@ -206,7 +206,7 @@ def _rough(categories: NoisedCategories, last: int) -> tuple[TiltedCounts, Float
     steps = np.arange(np.log(last + 2.0) / np.log(_GROWTH) + 1)
     steps = np.unique(np.minimum(_GROWTH**steps, last + 1.0).astype(np.int64))
     away = np.concatenate([-steps[::-1], [0], steps])
-    anchors = [np.clip(look.drawn, 0, last) for look in categories.looks]
+    anchors = [np.clip(centre, 0, last) for centre in categories.centres]
     near = [*anchors, np.zeros_like(anchors[0]), np.full_like(anchors[0], last)]
     seeds = np.concatenate([each[:, None] + away for each in near], axis=1)
     rows = np.arange(categories.k)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from opendp_bayes.inference.laws.count_cells import Cells, cells_from, refined
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
@@ -41,6 +42,11 @@ class NoisedCategories:
         return [*columns_of_looks, self.prior]
 
     @property
+    def centres(self) -> list[Integers]:
+        """Counts around which those lie that matter, arrays of shape `(k,)`."""
+        return [look.drawn for look in self.looks]
+
+    @property
     def kinks(self) -> list[Integers]:
         """Counts at which a logarithm of noise is not smooth, arrays of shape `(k,)`."""
         return [kink for look in self.looks for kink in look.kinks]
@@ -70,23 +76,61 @@ class NoisedCategories:
         """
         start = anchor[category]
         # All at once: a call for few counts takes about as long as one for hundreds.
-        both = np.append(counts, anchor), np.append(self.prior[category], self.prior)
-        prior, at_anchor = np.split(log_rising(*both), [-anchor.size])
-        return self._log_ratio(category, start, counts - start) + (prior - at_anchor[category])
+        rows = np.append(category, np.arange(anchor.size))
+        alone, at_anchor = np.split(self.log_alone(rows, np.append(counts, anchor)), [-anchor.size])
+        return self._log_ratio(category, start, counts - start) + (alone - at_anchor[category])
+
+    def log_alone(self, category: Integers, counts: Floats | Integers) -> Floats:
+        """The logarithm of the weight of each count without noise."""
+        return log_rising(counts, self.prior[category])
 
     def log_step(self, category: Integers, counts: Integers) -> Floats:
         """The logarithm of the ratio of the weights of `counts + 1` and `counts`."""
-        prior = np.log1p((self.prior[category] - 1) / (counts + 1.0))
-        return self._log_ratio(category, counts, 1.0) + prior
+        return self._log_ratio(category, counts, 1.0) + self._log_step_alone(category, counts)
+
+    def _log_step_alone(self, category: Integers, counts: Integers) -> Floats:
+        return np.asarray(np.log1p((self.prior[category] - 1) / (counts + 1.0)))
 
     def chosen(self, rows: Integers) -> "NoisedCategories":
         """Those of some categories."""
-        return NoisedCategories(tuple(look.chosen(rows) for look in self.looks), self.prior[rows])
+        looks = tuple(look.chosen(rows) for look in self.looks)
+        return replace(self, looks=looks, prior=self.prior[rows])
 
     def _log_ratio(self, category: Integers, start: Integers, step: ArrayLike) -> Floats:
         """The logarithm of the ratio of the noise's probabilities at `start + step` and `start`."""
         ratios = [share * look.log_ratio(start, step, category) for share, look in self.used]
         return np.asarray(sum(ratios))
+
+
+@dataclass(frozen=True, eq=False)
+class CategoriesOfShares(NoisedCategories):
+    """Looks at the counts of k categories whose shares are known: the weight of a count x is
+    `exp(x log_rate) / x!` in place of that of a prior, shape `(k,)`.
+    """
+
+    log_rate: Floats
+
+    @classmethod
+    def of(cls, noisy: DrawnCounts, log_rate: Floats) -> "CategoriesOfShares":
+        """One look at them; the prior is so large that it is no part of what is not known."""
+        return cls((noisy,), np.full(log_rate.size, 1e30), log_rate)
+
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        return [*super().columns, self.log_rate]
+
+    @property
+    def centres(self) -> list[Integers]:
+        return [*super().centres, np.exp(self.log_rate).astype(np.int64)]
+
+    def log_alone(self, category: Integers, counts: Floats | Integers) -> Floats:
+        return np.asarray(counts * self.log_rate[category] - special.gammaln(counts + 1.0))
+
+    def _log_step_alone(self, category: Integers, counts: Integers) -> Floats:
+        return np.asarray(self.log_rate[category] - np.log(counts + 1.0))
+
+    def chosen(self, rows: Integers) -> "CategoriesOfShares":
+        return replace(super().chosen(rows), log_rate=self.log_rate[rows])
 
 
 def hardness(noise: IntegerNoise) -> float:
