@@ -5,7 +5,7 @@ counts are independent laws.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 #: One record that does not fit costs `exp(-_STEEPEST)` where the noise is so small that it costs
 #: less: what the prior can gain by it is at most about `exp(60)`, so that neither ever happens.
 _STEEPEST = 256.0
+C = TypeVar("C", bound="NoisedCategories")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +77,8 @@ class NoisedCategories:
         """
         start = anchor[category]
         # All at once: a call for few counts takes about as long as one for hundreds.
-        rows = np.append(category, np.arange(anchor.size))
-        alone, at_anchor = np.split(self.log_alone(rows, np.append(counts, anchor)), [-anchor.size])
+        both: Any = np.append(category, np.arange(anchor.size)), np.append(counts, anchor)
+        alone, at_anchor = np.split(self.log_alone(*both), [-anchor.size])
         return self._log_ratio(category, start, counts - start) + (alone - at_anchor[category])
 
     def log_alone(self, category: Integers, counts: Floats | Integers) -> Floats:
@@ -91,7 +92,7 @@ class NoisedCategories:
     def _log_step_alone(self, category: Integers, counts: Integers) -> Floats:
         return np.asarray(np.log1p((self.prior[category] - 1) / (counts + 1.0)))
 
-    def chosen(self, rows: Integers) -> "NoisedCategories":
+    def chosen(self: C, rows: Integers) -> C:
         """Those of some categories."""
         looks = tuple(look.chosen(rows) for look in self.looks)
         return replace(self, looks=looks, prior=self.prior[rows])
