@@ -31,8 +31,5 @@ def log_absolute(known: NoisedCategories, counts: Any) -> Any:
 
 def log_evidence(found: CountsGivenNoise) -> float:
     """`ln P(drawn)`, with a public or a private number of records."""
-    prior, times = found.categories.prior, found._times
-    _ = found.probabilities
-    constant = special.gammaln(prior.sum()) - special.gammaln(prior).sum()
-    constant += times @ log_absolute(found._leaves, found._numbers.counts.anchor)
-    return float(found.log_evidence + constant)
+    prior = found.categories.prior
+    return float(found.log_evidence + special.gammaln(prior.sum()) - special.gammaln(prior).sum())

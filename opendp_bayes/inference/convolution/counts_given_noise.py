@@ -292,7 +292,7 @@ class CountsGivenNoise(ByLaws):
         numbers, leaves = self._numbers, self._leaves
         anchor = numbers.counts.anchor
         of_anchors = leaves.log_alone(np.arange(anchor.size), anchor)
-        of_anchors += sum(look.log_mass(anchor) for look in leaves.looks)
+        of_anchors += sum(share * look.log_mass(anchor) for share, look in leaves.used)
         log_norm = numbers.log_norm + float(of_anchors @ self._times)
         return log_norm + math.log(float(self._masses_of_numbers.sum()))
 
