@@ -30,6 +30,11 @@ def test_examples_of_pages_are_code(page: Path) -> None:
     assert not outside_of_code(page.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_items_of_lists_begin_a_line(page: Path) -> None:
+    assert not re.findall(r"[.:] - \*\*", page.read_text(encoding="utf-8"))
+
+
 def test_examples_of_docstrings_begin_a_paragraph() -> None:
     docstrings = [
         ast.get_docstring(node, clean=False) or ""

@@ -62,7 +62,7 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _form(hole: re.Match[str]) -> str:
     """The form of what stands in a place of a note: a number, or another part."""
-    return r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)" if hole[0] == r"\#" else "(.+)"
+    return r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)" if hole[0] == r"\#" else "(.+?)"
 
 
 def language_of(tag: str) -> Language:

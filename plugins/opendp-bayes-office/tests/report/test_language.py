@@ -8,6 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from opendp_bayes import PrivacyGuarantee, PrivacyLoss
+from opendp_bayes.display.wording import in_words
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.results.sheets import little_said
 from opendp_bayes_office.report import language
 from opendp_bayes_office.report.field_errors import SpecificationError
@@ -190,3 +193,16 @@ def test_parts_of_a_note_are_notes_and_the_names_of_the_data_are_not(name: str) 
     assert "900" in note
     assert not re.search("together|differ|record | is ", note)
     assert say.note("a sentence of nobody's") is None
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("size", [None, 900])
+@pytest.mark.parametrize("kept", ["", "rows drawn at random, once for survey 167bf822,"])
+def test_the_promise_of_limited_rows_is_translated_whole(name, size, kept):
+    distance, loss = Distance.limited(2, largest=1), PrivacyLoss(0.5, 0.125, 1.0)
+    promise = PrivacyGuarantee(size, distance, loss, "MaxDivergence", True, kept)
+    note = str(language_of(name).note(in_words(promise)))
+    assert not re.search("with|kept|record |drawn|limited|number", note)
+    assert all(
+        text in note for text in ["0,5", *("900",) * (size is not None), *kept[:-1].split()[-1:]]
+    )
