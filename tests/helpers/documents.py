@@ -27,7 +27,6 @@ FOLDER = ROOT / "tests/release_format/written_before"
 SAID = "said.json"
 PURE, BOTH, RHO = "MaxDivergence", "Approximate(MaxDivergence)", "ZeroConcentratedDivergence"
 KEPT = "the first row of each person"
-UNIT = "contributions: 2"
 PRIVATE = ob.LaplaceParameters(2.0, total="private")
 #: Every field of a specification has a value in one of the two.
 REPORT = """

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, softmax
 
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
+from tests.helpers import oracles
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -54,13 +55,7 @@ def cliques_and_separators(
 @lru_cache(maxsize=40)
 def data_sets(sizes: tuple[int, ...], cells: int) -> Integers:
     """Every table of so many cells with one of these numbers of records."""
-    rows = np.array([[size] for size in sizes])
-    for _ in range(cells - 1):
-        last = rows[:, -1]
-        first = np.repeat(np.arange(len(rows)), last + 1)
-        taken = np.concatenate([np.arange(rest + 1) for rest in last])
-        rows = np.column_stack([rows[first, :-1], taken, last[first] - taken])
-    return rows
+    return np.concatenate([np.array(oracles.data_sets(size, cells)) for size in sizes])
 
 
 @lru_cache(maxsize=400)

@@ -183,3 +183,12 @@ def of_single_records(counts: Sequence[int], keys: int) -> Iterator[Sequence[Mov
     """Counts of `keys` keys move by at most one record each, in any directions."""
     one = [(n, n + moved) for n in counts for moved in (-1, 0, 1) if n + moved >= 0]
     return combinations_with_replacement(one, keys)
+
+
+def partitions(number: int, most: int | None = None) -> Iterator[tuple[int, ...]]:
+    """All ways to divide so many records over new keys, each with at most so many."""
+    if not number:
+        yield ()
+    for first in range(min(number, number if most is None else most), 0, -1):
+        for others in partitions(number - first, first):
+            yield (first, *others)

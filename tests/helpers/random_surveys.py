@@ -1,6 +1,6 @@
 """Small surveys at random, and how far chains are from the list of their data sets."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -154,19 +154,23 @@ def listed(found: RandomSurvey) -> Listed:
     return Listed(found.survey, tables[0][at], concentrations[which], p[which, at])
 
 
+def model_of(survey: SmallSurvey, drawn: Sequence[Any], concentration: float | None) -> Model:
+    """The model of a survey of which this was drawn; cells that were not are NaN."""
+    looks = tuple(
+        NoisyTable(scope, DrawnCounts.of(np.nan_to_num(y), noise, ~np.isnan(y)))
+        for scope, y, noise in zip(survey.scopes, drawn, survey.noise, strict=True)
+    )
+    return Model(survey.levels, looks, survey.size, concentration)
+
+
 def chains_for(
     found: RandomSurvey, effective: int, seed: int
 ) -> tuple[ConsistentDraws, SurveyPosterior]:
     """Draws of tables, and the posterior that they make."""
     survey, rng = found.survey, np.random.default_rng(seed)
-    looks = tuple(
-        NoisyTable(scope, DrawnCounts.of(np.nan_to_num(y), noise, ~np.isnan(y)))
-        for scope, y, noise in zip(survey.scopes, found.drawn, survey.noise, strict=True)
-    )
-    concentration = None if found.learned else survey.concentration
-    draws = draw(Model(survey.levels, looks, survey.size, concentration), effective, rng)
-    names = tuple("abc"[: len(survey.levels)])
-    noisy = NoisyTables(names, ((0, 1),) * len(names), looks, survey.size)
+    model = model_of(survey, found.drawn, None if found.learned else survey.concentration)
+    draws, names = draw(model, effective, rng), tuple("abc"[: len(survey.levels)])
+    noisy = NoisyTables(names, ((0, 1),) * len(names), tuple(model.looks), survey.size)
     return draws, SurveyPosterior(noisy, draws, rng, interactions=False)
 
 
@@ -188,12 +192,8 @@ def deviations(
     """
     survey = exact.survey
     for scope in (*survey.cliques, ()):
-        chains = draws.counts(scope)
-        assert chains is not None
         counts = margin(exact.rows, survey.levels, scope)
-        assert chains.shape[-1] == counts.shape[1]
-        for cell, x in enumerate(counts.T):
-            yield from _of_count(f"n{scope}[{cell}]", x, exact.p, chains[..., cell])
+        yield from of_counts(scope, counts, exact.p, draws.counts(scope))
     theta = posterior.marginal(*posterior.variables)
     effective, found = theta.diagnostics.ess, theta.mean()
     for cell, (mean, std) in enumerate(zip(*exact.moments_of_probabilities(), strict=True)):
@@ -201,16 +201,25 @@ def deviations(
             yield f"p[{cell}]", float((found[cell] - mean) / std * np.sqrt(effective[cell]))
 
 
-def _of_count(cell: str, x: Integers, p: Floats, chains: Any) -> Iterator[tuple[str, float]]:
-    commonest = np.argmax(np.bincount(x, p))
-    for what, function in FUNCTIONS.items():
-        values = function(x)
-        mean = p @ values
-        other = p[values != function(commonest)].sum()
-        if other < 1e-3:
-            continue
-        drawn = function(chains)
-        effective = r_hat_and_ess(drawn[..., None])[1][0]
-        if effective * min(other, 1 - other if what[0] == "P" else 1) > FEWEST:
-            std = np.sqrt(p @ (values - mean) ** 2)
-            yield f"{what} of {cell}", float((drawn.mean() - mean) / std * np.sqrt(effective))
+def of_counts(
+    scope: Scope, counts: Integers, p: Floats, chains: Any
+) -> Iterator[tuple[str, float]]:
+    """The standard errors by which chains of a table miss counts in data sets of probability `p`:
+    means, squares and probabilities.
+    """
+    assert chains is not None
+    assert chains.shape[-1] == counts.shape[1]
+    for cell, x in enumerate(counts.T):
+        commonest = np.argmax(np.bincount(x, p))
+        for what, function in FUNCTIONS.items():
+            values = function(x)
+            mean = p @ values
+            other = p[values != function(commonest)].sum()
+            if other < 1e-3:
+                continue
+            drawn = function(chains[..., cell])
+            effective = r_hat_and_ess(drawn[..., None])[1][0]
+            if effective * min(other, 1 - other if what[0] == "P" else 1) > FEWEST:
+                std = np.sqrt(p @ (values - mean) ** 2)
+                off = float((drawn.mean() - mean) / std * np.sqrt(effective))
+                yield f"{what} of n{scope}[{cell}]", off

@@ -73,12 +73,15 @@ def simulated(law: Threshold, number: int, rng: np.random.Generator) -> Integers
 
 @dataclass(frozen=True)
 class Released:
-    """What was released, and the truth of the shown keys and of all hidden ones."""
+    """What was released, and the truth of the shown keys and of all hidden ones; the share that
+    keys which are not shown have of all intensities.
+    """
 
     keys: NoisyKeys
     counts: Integers
     intensities: Floats
     hidden: Integers
+    everything_else: float
 
     @property
     def near(self) -> Floats:
@@ -92,13 +95,14 @@ class Released:
 
 def released(world: World, rng: np.random.Generator) -> Released:
     law, intensities = law_of(world.epsilon, world.delta), world.intensities(rng)
-    counts = rng.poisson(intensities)
+    counts, every = rng.poisson(intensities), intensities.sum()
     intensities, counts = intensities[counts > 0], counts[counts > 0]
     noisy = counts + simulated(law, counts.size, rng)
     shown, noise = noisy >= law.threshold, DiscreteLaplace(1 / (REST * world.epsilon))
     rest = int(counts[~shown].sum() + noise.simulate((), rng))
     keys = NoisyKeys(law, noisy[shown], NONE, rest, noise)
-    return Released(keys, counts[shown], intensities[shown], counts[~shown])
+    others = 1 - float(intensities[shown].sum() / every)
+    return Released(keys, counts[shown], intensities[shown], counts[~shown], others)
 
 
 def _held(draws: Floats | Integers, truth: Floats | Integers, rng: np.random.Generator) -> Floats:

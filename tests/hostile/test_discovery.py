@@ -25,7 +25,6 @@ from opendp_bayes.unlisted.trusted import discovery as module, keys as counting
 from opendp_bayes.unlisted.trusted.keys import CountedKeys, Keys, counted_in_frames
 
 APPROXIMATE = dp.approximate(dp.max_divergence())
-IDENTIFIER: Any = pl.col("id")
 
 
 def context_of(frame: pl.LazyFrame, **arguments: Any) -> Any:

@@ -13,6 +13,7 @@ from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.unlisted import threshold_pairs as pairs
 from opendp_bayes.unlisted.threshold_losses import delta_of_several, new_shown
 from opendp_bayes.unlisted.thresholds import BITS, LaplaceThreshold, OptimalThreshold
+from tests.helpers import listed_keys
 
 #: Bits of what is taken for exact: far beyond those of the code.
 PRECISION = 600
@@ -111,18 +112,10 @@ def test_a_new_key_of_any_records_is_shown_at_most_so_often(law, records):
     for largest in range(1, records + 1):
         none = min(
             math.prod((1 - laplace_tail(law, of) for of in parts), start=mpmath.mpf(1))
-            for parts in partitions(records, largest)
+            for parts in listed_keys.partitions(records, largest)
         )
         moved = Distance.limited(records, largest=largest)
         assert as_number(new_shown(law, moved)) >= 1 - none
-
-
-def partitions(number: int, most: int | None = None) -> Iterator[tuple[int, ...]]:
-    if not number:
-        yield ()
-    for first in range(min(number, most or number), 0, -1):
-        for others in partitions(number - first, first):
-            yield (first, *others)
 
 
 @pytest.mark.parametrize("law", LAPLACE, ids=str)

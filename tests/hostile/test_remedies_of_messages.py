@@ -113,7 +113,6 @@ def test_a_remedy_that_leads_nowhere_is_noticed(advice: str) -> None:
 
 
 # --- the page of messages
-Call = Callable[[], Any]
 
 
 def evenly() -> Any:

@@ -22,8 +22,6 @@ from tests.helpers.releases import guarantee
 PRIOR = (0.5, 1.0, 2.0)
 FLAT = (1.0, 1.0)
 PRIVATE = LaplaceParameters(1.5, total="private")
-#: The stated error.
-ERROR = 1e-3
 K, L = KNormParameters, LaplaceParameters
 SAME = {
     "two categories": [((3, 5), 8, L(2.0), FLAT), ((6, 2), 8, L(1.0), FLAT)],

@@ -38,13 +38,8 @@ NOISE = [
     LaplaceParameters(2.0, "discrete", "bounded"),
     KNormParameters(1.5),
 ]
-EXPONENTIAL = [
-    HellingerExponential(0.3),
-    HellingerExponential(1.0, "local"),
-    SmoothHellingerExponential(2.0),
-    SmoothHellingerExponential(1.0, gamma=0.1),
-    SmoothHellingerExponential(1.0, beta=0.1),
-]
+
+
 LEVELS = np.array([0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.999])
 #: What cells of counts instead of every count may change a posterior probability by.
 CELLS = 1e-3

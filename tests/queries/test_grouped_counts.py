@@ -19,7 +19,6 @@ from tests.helpers.neighbours import every_frame, neighbours
 from tests.helpers.oracles import discrete_laplace_cell, laplace_law, rejects
 from tests.helpers.sweeps import some_of
 
-Bound = dp.polars.Bound
 PURE = dp.max_divergence()
 SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
 REGION, VOTE = pl.Enum(["north", "south", "east"]), pl.Enum(["yes", "no"])

@@ -22,7 +22,7 @@ from opendp_bayes.surveys.levels.tree_counts import TreeCounts, log_sums
 from opendp_bayes.surveys.levels.windows import fitted, starting_windows
 from tests.helpers.given_noise import given_noise, log_evidence
 from tests.helpers.nested_counts import largest_error, random_case, regular
-from tests.helpers.releases import guarantee
+from tests.helpers.releases import release as made
 from tests.helpers.sweeps import slow
 
 LEAVES = 12
@@ -37,11 +37,15 @@ def flat(k: int, drawn: Any, law: Any, size: int | None, highest: int) -> TreeCo
     return TreeCounts(Weights(Tree.of(parent), parent, np.ones(k + 1), looks, size), highest)
 
 
+def exact_sum(one: Any, other: Any, total: int) -> float:
+    """The logarithm of a sum of products of weights, by listing every two that make the total."""
+    pairs = [(i, total - i) for i in range(len(one)) if 0 <= total - i < len(other)]
+    return special.logsumexp([one[i] + other[j] for i, j in pairs]) if pairs else -np.inf
+
+
 def release(drawn: Any, labels: Any, scale: float, size: int | None = None) -> ob.Release:
-    guarantee = ob.PrivacyGuarantee(size, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence")
     noise = ob.LaplaceParameters(scale, total="private")
-    drawn = tuple(np.asarray(drawn).tolist())
-    return ob.Release(drawn, tuple(labels), (1.0,) * len(labels), noise, guarantee)
+    return made(tuple(np.asarray(drawn).tolist()), tuple(labels), noise, size)
 
 
 def tables(size: int | None, seed: int = 0) -> dict[str, ob.Release]:
@@ -78,9 +82,7 @@ def test_sums_are_exact_where_they_are_least_probable() -> None:
     found = log_sums(one, other, first, 50, np.zeros(4))
     for row in range(4):
         for at, total in enumerate(first[row] + np.arange(50)):
-            pairs = [(i, total - i) for i in range(60) if 0 <= total - i < 80]
-            terms = [one[row, i] + other[row, j] for i, j in pairs]
-            exact = special.logsumexp(terms) if terms else -np.inf
+            exact = exact_sum(one[row], other[row], total)
             assert found[row, at] == pytest.approx(exact, abs=1e-6)
 
 
@@ -93,8 +95,7 @@ def test_sums_whose_tilts_newton_does_not_find() -> None:
     other += [-1.346527, 0.0, -1.555814, -5.993915]
     found = log_sums(np.array([one]), np.array([other]), np.array([10]), 15, np.array([0.96816058]))
     for at, total in enumerate(range(10, 25)):
-        terms = [one[i] + other[total - i] for i in range(17) if 0 <= total - i < 11]
-        assert found[0, at] == pytest.approx(special.logsumexp(terms), abs=1e-6)
+        assert found[0, at] == pytest.approx(exact_sum(one, other, total), abs=1e-6)
 
 
 def test_sums_in_a_valley_that_no_tilt_brings_to_the_middle() -> None:
@@ -105,8 +106,7 @@ def test_sums_in_a_valley_that_no_tilt_brings_to_the_middle() -> None:
     other[1, 60:] = -np.inf
     found = log_sums(one, other, np.array([0, 0]), 179, np.zeros(2))
     for row, total in np.ndindex(2, 179):
-        pairs = [(i, total - i) for i in range(90) if 0 <= total - i < 90]
-        exact = special.logsumexp([one[row, i] + other[row, j] for i, j in pairs])
+        exact = exact_sum(one[row], other[row], total)
         assert found[row, total] == pytest.approx(exact, abs=1e-5)
 
 
@@ -266,20 +266,6 @@ def test_windows_that_are_too_large_are_refused() -> None:
         flat(2000, drawn, DiscreteLaplace(1e4), None, 10**10)
 
 
-def merged(given: dict[str, ob.Release]) -> dict[str, ob.Release]:
-    """The tables with what they merge."""
-    from dataclasses import replace
-
-    county = given["county"].categories
-
-    def parts(name):
-        of = (np.flatnonzero(PARTS[name] == at) for at in range(given[name].k))
-        return tuple(tuple(county[i] for i in part) for part in of)
-
-    merged = {name: replace(given[name], parts=parts(name)) for name in ("state", "region")}
-    return given | merged
-
-
 def test_levels_are_given_by_name() -> None:
     with pytest.raises(TypeError, match="releases, parts: must be mappings"):
         LevelsPosterior(ob.Release, PARTS)
@@ -333,10 +319,7 @@ def test_two_tables_of_the_same_counts_may_have_them_in_any_order() -> None:
 
     def table(labels: Any, merged: Any = ()) -> ob.Release:
         drawn = tuple(counts[label[0]] // (1 if merged else 2) for label in labels)
-        prior, noise = (1.0,) * len(labels), ob.LaplaceParameters(1.0, total="private")
-        return ob.Release(
-            drawn, tuple(labels), prior, noise, guarantee(None), parts=merged, columns=("v",)
-        )
+        return made(drawn, tuple(labels), parts=merged, columns=("v",))
 
     for order in ("abc", "cab", "bca"):
         tables = {

@@ -127,6 +127,7 @@ def test_a_survey_takes_them_with_other_questions(nulls: str) -> None:
 
 
 HALVES = {"young": AGES[:8], "old": AGES[8:]}
+THIRDS = {"a": AGES[:9], "b": AGES[9:12], "c": AGES[12:]}
 FOURS = {str(at): AGES[at : at + 4] for at in range(0, 16, 4)}
 
 
@@ -176,38 +177,17 @@ def test_levels_are_worth_their_budget(k: int, budget: Any, power: float, gain: 
 
 
 def test_given_merges_keep_their_labels_in_order_of_fineness() -> None:
+    """And need not merge neighbours."""
     fours = dict(reversed(FOURS.items()))
     given = ob.levels("age", AGES, merges={"half": HALVES, "four": fours}, nulls="none")
     assert list(given) == ["age", "four", "half"]
     assert given["four"]["merge"] == {**fours, "none": ["none"]}
     assert list(given["four"]["merge"]) == [*fours, "none"]
-
-
-def test_levels_need_not_merge_neighbours() -> None:
     merges = {"turn": {"even": AGES[::2], "odd": AGES[1::2]}}
     tree = ob.levels("age", AGES, merges=merges, **BUCKETS)
     posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
     fine = posterior["age"].counts.mean()
     assert posterior["turn"].counts.mean() == pytest.approx([fine[::2].sum(), fine[1::2].sum()])
-
-
-@pytest.mark.parametrize(
-    ("merges", "error", "message"),
-    [
-        ({}, TypeError, r"merges={}: must be a mapping"),
-        ({"age": HALVES}, TypeError, "of which none is 'age'"),
-        ({"half": {"a": AGES}}, ValueError, r"merges\['half'\]: merge=.*at least 2 labels"),
-        ({"half": {"a": AGES[:8]}}, ValueError, r"merges\['half'\]: merge=.*: leaves out '58-62'"),
-        ({"half": HALVES, "band": {"a": AGES[:9], "b": AGES[9:12], "c": AGES[12:]}},
-         ValueError, "one must be finer"),
-        ({"half": HALVES, "again": HALVES}, ValueError, "one must be finer"),
-    ],
-)  # fmt: skip
-def test_merges_that_are_no_levels_are_refused(merges: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
-        ob.levels("age", AGES, merges=merges)
-    with pytest.raises(TypeError, match=r"branching=2: .*groups of neighbours"):
-        ob.levels("age", AGES, merges={"half": HALVES}, branching=2)
 
 
 def test_another_way_to_share_goes_before_the_questions_own() -> None:
@@ -231,6 +211,19 @@ def test_another_way_to_share_goes_before_the_questions_own() -> None:
         ({"merge": {}}, TypeError, "merge={}: belongs to one question"),
         ({"by": "vote"}, TypeError, "by='vote': belongs to one question"),
         ({"categories": ["1 to 2", "3", "1", "2 to 3"]}, ValueError, r"one name, among .*'1 to 2"),
+        # --- merges that are no levels
+        ({"merges": {"half": HALVES}, "branching": 2}, TypeError, r"=2: .*groups of neighbours"),
+        *(
+            ({"merges": merges, "branching": None}, error, message)
+            for merges, error, message in (
+                ({}, TypeError, r"merges={}: must be a mapping"),
+                ({"age": HALVES}, TypeError, "of which none is 'age'"),
+                ({"half": {"a": AGES}}, ValueError, r"merges\['half'\]: merge=.*at least 2 labels"),
+                ({"half": {"a": AGES[:8]}}, ValueError, r"\['half'\]: .*: leaves out '58-62'"),
+                ({"half": HALVES, "band": THIRDS}, ValueError, "one must be finer"),
+                ({"half": HALVES, "again": HALVES}, ValueError, "one must be finer"),
+            )
+        ),
     ],
 )
 def test_refusals(arguments: Any, error: Any, message: str) -> None:

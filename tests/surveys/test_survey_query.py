@@ -112,15 +112,6 @@ def test_no_weights_exceed_the_budget(weights, factor, loss):
     assert spent[0] >= 0.99 * as_tuple(asked._d_out)[0]
 
 
-def test_the_composition_is_checked_against_the_budget(monkeypatch):
-    """Negative control of the division: parts that add up to more are noticed."""
-    monkeypatch.setattr(
-        "opendp_bayes.surveys.survey_query.divided", lambda limit, weights: [limit] * len(weights)
-    )
-    with pytest.raises(ValueError, match=r"budget of the query, 1\.0"):
-        ob.survey(context(split_evenly_over=1).query(), questions()).resolve()
-
-
 # --- what it promises: all releases of all neighbours of small frames
 SMALL = [(vote, age, "north") for vote in VOTE for age in AGE]
 STEPS = 6
@@ -276,10 +267,15 @@ def test_refusals_before_any_data_are_read(asked, share, message):
         ob.survey(context().query(epsilon=1.0), questions() if asked is None else asked, share)
 
 
-def test_groups_of_groups_are_refused():
-    grouped = context().query(epsilon=1.0).group_by("region")
+def test_groups_of_groups_and_parts_that_add_up_to_more_than_the_budget_are_refused(monkeypatch):
+    """The second is a negative control of the division."""
     with pytest.raises(ValueError, match="the query is grouped already"):
-        ob.survey(grouped, questions())
+        ob.survey(context().query(epsilon=1.0).group_by("region"), questions())
+    monkeypatch.setattr(
+        "opendp_bayes.surveys.survey_query.divided", lambda limit, weights: [limit] * len(weights)
+    )
+    with pytest.raises(ValueError, match=r"budget of the query, 1\.0"):
+        ob.survey(context(split_evenly_over=1).query(), questions()).resolve()
 
 
 @pytest.mark.parametrize("order", [("noise", "none"), ("none", "noise")])

@@ -21,7 +21,6 @@ from opendp_bayes.trusted.spaces import CountsSpace
 from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.grouped import with_groups
 
-Bound = dp.polars.Bound
 TOWNS, SEXES = ["york", "bath", "wells"], ["m", "f"]
 _TOWNS = ["york"] * 7 + ["bath"] * 5 + ["wells"] * 4 + ["?"] * 2 + [None] * 9
 FRAME = pl.DataFrame({"town": _TOWNS, "sex": ["m", "f", "f"] * 9, "year": [3, 1, 2] * 9})

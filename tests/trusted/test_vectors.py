@@ -20,7 +20,6 @@ NORMS = dict(zip(MO, (1, 2, math.inf), strict=True))
 AB = pl.Enum(["a", "b"])
 SCHEMA = {"x": AB, "y": pl.Boolean, "g": pl.Enum(["p", "q"])}
 DOMAIN = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
-POLICY = {"nulls": ob.DROP}
 #: What is counted, by add/remove; with a public size nulls need a category.
 SOME = {"cells": [("a", True), ("b", False)], "unknown": ("a", True)}
 COUNTED: dict[str, Any] = {

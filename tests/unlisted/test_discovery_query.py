@@ -56,13 +56,10 @@ def test_arguments_are_checked_before_anything_is_read(arguments, error, message
         call()
 
 
-def test_a_column_that_is_not_there_is_refused_without_the_names_of_others() -> None:
+def test_only_columns_that_are_there_are_asked_of_queries_on_frames() -> None:
     with pytest.raises(ValueError, match="column='town'") as error:
         ob.discover(query(), "town", **ASKED)
     assert "key" not in str(error.value)
-
-
-def test_only_queries_on_frames_are_asked() -> None:
     with pytest.raises(TypeError, match="query on a polars frame"):
         ob.discover(FRAME, "key", **ASKED)
 

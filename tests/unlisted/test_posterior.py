@@ -3,14 +3,15 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from opendp_bayes.inference.learned.intensity_law import SMOOTH
-from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.unlisted.posterior.counts_of_keys import (
     LARGEST_SHIFT,
@@ -36,7 +37,6 @@ from tests.helpers.worlds_of_keys import (
     Held,
     World,
     effective,
-    law_of,
     released,
     run,
     simulated,
@@ -163,18 +163,24 @@ def known(law: Threshold, drawn: list[int], rest: int | None = None) -> _Known:
     return _Known(keys, Lattice.of(law))
 
 
+def simulated_keys(
+    law: Threshold, of: _Known, weights: Floats, which: list[int], number: int
+) -> Iterator[tuple[Integers, Floats, Integers, Any]]:
+    """Keys of some intensities in so many simulations: in which, intensity, count, and if shown."""
+    rng, shape = np.random.default_rng(3), 256.0
+    for a, m in zip(weights, of.points.means[which], strict=True):
+        where = np.repeat(np.arange(number), rng.poisson(a, number))
+        intensity = m * rng.standard_gamma(shape, where.size) / shape
+        counts = rng.poisson(intensity)
+        shown = (counts > 0) & (counts + simulated(law, counts.size, rng) >= law.threshold)
+        yield where, intensity, counts, shown
+
+
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 def test_shown_and_hidden_keys_are_as_many_as_in_simulations(law: Threshold) -> None:
-    of, rng = known(law, []), np.random.default_rng(3)
-    mean, shape = of.points.means[[10, 27]], 256.0
-    weights, number = np.array([20.0, 6.0]), 20_000
-    shown, hidden = np.zeros(number), np.zeros(number)
-    for a, m in zip(weights, mean, strict=True):
-        keys = rng.poisson(a, number)
-        where = np.repeat(np.arange(number), keys)
-        counts = rng.poisson(m * rng.standard_gamma(shape, where.size) / shape)
-        where, counts = where[counts > 0], counts[counts > 0]
-        visible = counts + simulated(law, counts.size, rng) >= law.threshold
+    of, weights, which, number = known(law, []), np.array([20.0, 6.0]), [10, 27], 20_000
+    mean, shown, hidden = of.points.means[which], np.zeros(number), np.zeros(number)
+    for where, _, counts, visible in simulated_keys(law, of, weights, which, number):
         shown += np.bincount(where[visible], minlength=number)
         hidden += np.bincount(where, counts * ~visible, minlength=number)
     expected = weights @ of.shown[[10, 27]]
@@ -353,18 +359,11 @@ def test_intensities_of_shown_keys_are_those_of_their_components() -> None:
 
 def test_hidden_intensities_are_as_in_simulations() -> None:
     """Keys whose counts came out low are hidden: their intensities are larger than their counts."""
-    law, rng, number = SMALL, np.random.default_rng(3), 20_000
-    weights, which, noise = np.array([20.0, 6.0]), [10, 27], 5.0
-    of = known(law, [], 40)
-    mean, shape = of.points.means[which], 256.0
-    records, intensities = np.zeros(number), np.zeros(number)
-    for a, m in zip(weights, mean, strict=True):
-        where = np.repeat(np.arange(number), rng.poisson(a, number))
-        intensity = m * rng.standard_gamma(shape, where.size) / shape
-        counts = rng.poisson(intensity)
-        hidden = (counts == 0) | (counts + simulated(law, counts.size, rng) < law.threshold)
-        records += np.bincount(where, counts * hidden, number)
-        intensities += np.bincount(where, intensity * hidden, number)
+    weights, which, noise, number = np.array([20.0, 6.0]), [10, 27], 5.0, 20_000
+    of, records, intensities = known(SMALL, [], 40), np.zeros(number), np.zeros(number)
+    for where, intensity, counts, shown in simulated_keys(SMALL, of, weights, which, number):
+        records += np.bincount(where, counts * ~shown, number)
+        intensities += np.bincount(where, intensity * ~shown, number)
     every = np.zeros((1, of.points.means.size))
     every[0, which] = weights
     assert intensities.mean() > 1.02 * records.mean()
@@ -378,20 +377,15 @@ def test_hidden_intensities_are_as_in_simulations() -> None:
     assert found[1, 0] == pytest.approx(std, rel=0.03)
     # Negative control: the intensity of as many records under a flat prior.
     assert abs(found[0, 0] - 41) > 0.1 * std
-    assert known(law, []).everything_else(every) is None
+    assert known(SMALL, []).everything_else(every) is None
 
 
 def share_of_everything_else(world: World, number: int) -> tuple[float, float, float, CountsOfKeys]:
     """The truth, the shares of draws that are less, also under a flat prior; the posterior."""
     rng = np.random.default_rng([number, *world.name.encode()])
-    law, intensities = law_of(world.epsilon, world.delta), world.intensities(rng)
-    counts = rng.poisson(intensities)
-    noisy = counts + simulated(law, counts.size, rng)
-    shown, noise = (counts > 0) & (noisy >= law.threshold), DiscreteLaplace(5 / world.epsilon)
-    rest = int(counts[~shown].sum() + noise.simulate((), rng))
-    keys = NoisyKeys(law, noisy[shown], NONE, rest, noise)
+    one = released(world, rng)
+    keys, truth = one.keys, one.everything_else
     found = counts_of_keys(keys, random_state=number)
-    truth = float(intensities[~shown].sum() / intensities.sum())
     assert found.shares_of_all is not None
     draws = found.shares_of_all.draws(400, rng)[:, -1]
     own = found._intensities(400, rng).sum(axis=1)
@@ -587,43 +581,6 @@ def test_markov_chains_meet() -> None:
     stuck = np.tile(found.law.weights[:CHAINS], (len(found.law.weights) // CHAINS, 1))
     apart = CountsOfKeys(one.keys, dataclasses.replace(found.law, weights=stuck))
     assert effective(apart) <= 33
-
-
-# Arguments.
-def test_noisy_counts_that_the_law_cannot_give_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"noisy_counts: .*at least 6, .*law"):
-        NoisyKeys(LAWS[1], np.array([7, 5]), NONE)
-    lowest = SMALL.masses[0]
-    NoisyKeys(SMALL, NONE, np.array([lowest]))
-    with pytest.raises(ValueError, match=rf"listed: every entry must be at least {lowest}, by"):
-        NoisyKeys(SMALL, NONE, np.array([lowest - 1]))
-    with pytest.raises(TypeError, match=r"noisy_counts: .*sequence of whole numbers"):
-        NoisyKeys(SMALL, np.array([7.5]), NONE)
-    with pytest.raises(TypeError, match=r"listed: .*sequence of whole numbers"):
-        NoisyKeys(SMALL, NONE, np.array([[7]]))
-
-
-def test_a_rest_needs_its_noise() -> None:
-    with pytest.raises(ValueError, match=r"rest, rest_noise: .*both be given"):
-        NoisyKeys(SMALL, NONE, NONE, 5)
-    keys = NoisyKeys(SMALL, NONE, NONE)
-    with pytest.raises(ValueError, match=r"rest=None: .*number of hidden records"):
-        keys.rest_interval()
-    with pytest.raises(ValueError, match=r"rest=None: .*number of hidden records"):
-        keys.rest_draws(3, np.random.default_rng(0))
-
-
-def test_levels_are_probabilities() -> None:
-    found = counts_of_keys(NoisyKeys(SMALL, NONE, np.array([3])))
-    for call in (found.interval, found.shares.interval, found.keys.hidden_bound):
-        with pytest.raises(ValueError, match=r"level=1\.5: .*between 0 and 1"):
-            call(1.5)
-    with pytest.raises(ValueError, match=r"labels=0: must be between 1"):
-        hidden_bound(SMALL, 0.95, labels=0)
-    with pytest.raises(ValueError, match=r"number=0: must be between 1"):
-        found.draws(0, np.random.default_rng(0))
-    with pytest.raises(ValueError, match=r"number=0: must be between 1"):
-        found.shares.draws(0, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("scale", [3.0, 40.0, 150.0, 900.0])

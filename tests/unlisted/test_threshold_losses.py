@@ -1,7 +1,6 @@
 """Losses of unlisted keys by listed outcomes, for people and records; laws that would not do."""
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations_with_replacement, pairwise, product
 from typing import Any
@@ -165,14 +164,6 @@ def test_other_laws_pay_for_what_the_hidden_hold_together(moved: Any) -> None:
     assert loss.epsilon == math.inf
 
 
-def partitions(number: int, largest: int) -> Iterator[tuple[int, ...]]:
-    if number == 0:
-        yield ()
-    for part in range(min(number, largest), 0, -1):
-        for others in partitions(number - part, part):
-            yield (part, *others)
-
-
 @pytest.mark.parametrize(("scale", "threshold"), [(0.9, 6), (4.0, 9), (3.0, 30)])
 def test_new_keys_of_any_records_are_all_partitions(scale: float, threshold: int) -> None:
     law, noise = GaussianThreshold(scale, threshold), listed_keys.gaussian(scale, threshold)
@@ -180,7 +171,7 @@ def test_new_keys_of_any_records_are_all_partitions(scale: float, threshold: int
     for records in range(1, 13):
         by_parts = {
             parts: math.prod(1 - noise.shown(s) for s in parts)
-            for parts in partitions(records, records)
+            for parts in listed_keys.partitions(records)
         }
         least = min(by_parts, key=by_parts.__getitem__)
         chosen.add(len(least))
@@ -264,15 +255,6 @@ def test_several_keys_of_the_other_laws_are_independent() -> None:
         assert loss.epsilon == keys / 4
         made, moved = Discovery(OptimalThreshold(0.25, 1e-6)), Distance.limited(keys, 1)
         assert loss_of_discovery(made, moved, concentrated=True).rho == math.inf
-
-
-def test_arguments_that_are_refused() -> None:
-    discovery = Discovery(LaplaceThreshold(2.0, 30))
-    with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
-        loss_of_discovery(discovery, -1, concentrated=False)
-    for delta in (-0.1, 1.5, math.nan):
-        with pytest.raises(ValueError, match=r"delta=.*: .*(between 0 and 1|not nan)"):
-            loss_of_discovery(discovery, 1, concentrated=False, delta=delta)
 
 
 # --- Some values that are new, and one that moves

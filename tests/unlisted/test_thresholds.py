@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
-from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.unlisted import thresholds
 from opendp_bayes.unlisted.thresholds import (
-    Discovery,
     GaussianThreshold,
     LaplaceThreshold,
     OptimalThreshold,
@@ -235,43 +234,6 @@ def test_values_are_equal_and_travel() -> None:
     assert names == {"optimal_threshold", "laplace_threshold", "gaussian_threshold"}
     with pytest.raises(AttributeError):
         law.threshold = 3
-
-
-def test_a_discovery_takes_a_law_and_noise() -> None:
-    law = LAWS[0]
-    assert Discovery(law) == Discovery(law, None)
-    assert Discovery(law, DiscreteLaplace(5.0)).rest == DiscreteLaplace(5.0)
-    with pytest.raises(TypeError, match=r"law=3: .*a threshold law"):
-        Discovery(3)
-    with pytest.raises(TypeError, match=r"rest=FlooredLaplace\(.*\): must be DiscreteLaplace"):
-        Discovery(law, FlooredLaplace(5.0))
-
-
-def test_arguments_that_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"epsilon=0: .*greater than 0"):
-        OptimalThreshold(0, 1e-8)
-    with pytest.raises(ValueError, match=r"epsilon=51\.0: .*at most 50"):
-        OptimalThreshold(51.0, 1e-8)
-    for delta in (0, 1, -0.1, math.nan):
-        with pytest.raises(ValueError, match=r"delta=.*: .*between 0 and 1"):
-            OptimalThreshold(1.0, delta)
-    with pytest.raises(ValueError, match=r"delta=1e-21: .*at least 1e-20.*LaplaceThreshold"):
-        OptimalThreshold(1.0, 1e-21)
-    with pytest.raises(ValueError, match=r"decay=1\.1: .*at most epsilon=1\.0"):
-        OptimalThreshold(1.0, 1e-8, 1.1)
-    with pytest.raises(ValueError, match=r"epsilon=1e-05.*more than 1000000 values"):
-        OptimalThreshold(1e-5, 1e-8)
-    with pytest.raises(ValueError, match=r"decay=1e-06.*more than 1000000 values"):
-        OptimalThreshold(1.0, 1e-8, 1e-6)
-    for law in (LaplaceThreshold, GaussianThreshold):
-        with pytest.raises(ValueError, match=r"scale=20000\.0: .*at most 10000"):
-            law(20_000.0, 5)
-        with pytest.raises(ValueError, match=r"scale=0: .*greater than 0"):
-            law(0, 5)
-        with pytest.raises(ValueError, match=r"threshold=0: .*between 1 and"):
-            law(1.0, 0)
-    with pytest.raises(ValueError, match=r"share=1\.0: .*between 0 and 1"):
-        LAWS[0].least_shown(1.0)
 
 
 def test_the_number_of_values_is_told_before_they_are_made() -> None:

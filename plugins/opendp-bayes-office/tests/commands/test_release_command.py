@@ -23,7 +23,6 @@ VOTES = ["a"] * 30 + ["b"] * 20 + ["c"] * 10 + [None] * 4 + ["zz"] * 6
 # Noise of scale 2e-4 at most differs from 0 with probability below e^-4999.
 EXACT = ("--epsilon", "10000")
 COLUMN = ("--column", "vote", "--categories", "a,b,c")
-PUBLIC = (*COLUMN, "--size", 70, "--nulls", "a", "--unknown", "b", "--epsilon", 5)
 
 
 @pytest.fixture(scope="module")

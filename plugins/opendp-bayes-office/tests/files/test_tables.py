@@ -111,11 +111,6 @@ def test_a_catalogue_of_something_else_is_refused(of_others, tmp_path):
 
 
 # --- Files that packages write
-def table() -> pd.DataFrame:
-    codes = [1.0, 2.0, 2.0, float("nan"), 99.0, 1.5]
-    people = pd.DataFrame({"code": codes, "vote": ["yes", "no", "no", "", "yes", "?"]})
-    people["on"] = [datetime.datetime(2026, 5, day) for day in range(1, 7)]
-    return people
 
 
 def test_a_value_that_is_not_whole_is_another_one_whatever_its_neighbours(tmp_path):
