@@ -3,10 +3,11 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import combinations, product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 #: The level of a factor that a case has no use for.
 NOTHING = "-"
@@ -23,6 +24,31 @@ class Rule:
     def __init__(self, holds: Callable[..., bool], *factors: str, refused: bool = False) -> None:
         self.holds, self.refused = holds, refused
         self.factors = factors or tuple(inspect.signature(holds).parameters)
+
+
+def needs(
+    factor: str, levels: Any, others: dict[str, Any], refused: bool = False, *, met: bool = True
+) -> list[Rule]:
+    """Where a factor has one of some levels, each other one has one of those here, or none of them
+    if they are not `met`; one level may stand for a list of it.
+    """
+    some, rules = [levels] if isinstance(levels, str) else levels, []
+    for other, of in others.items():
+        own = [of] if isinstance(of, str) else of
+        holds = partial(lambda own, one, two: one not in some or (two in own) is met, own)
+        rules.append(Rule(holds, factor, other, refused=refused))
+    return rules
+
+
+never = partial(needs, met=False)
+
+
+def exactly(factor: str, others: dict[str, list[str]]) -> list[Rule]:
+    """Each other factor is of these levels of the first alone."""
+    return [
+        Rule(lambda one, two, of=of: (one in of) == (two != NOTHING), factor, other)
+        for other, of in others.items()
+    ]
 
 
 def pairs_of(case: Case) -> Iterator[Pair]:

@@ -9,7 +9,7 @@ from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.files.files import EXTENSIONS
 from opendp_bayes_office.files.tables import LABELLED, WORKBOOK
 from opendp_bayes_office.report.language import Tag
-from tests.helpers.covering_array import NOTHING, Factors, Rule
+from tests.helpers.covering_array import NOTHING, Factors, Rule, needs
 
 _NAMES = [command.callback.__name__ for command in app.registered_commands if command.callback]
 #: Those that follow on another one, and the one that has no data but a public survey.
@@ -56,14 +56,8 @@ def _wrong(**levels: str) -> None:
 
 
 def _where(factor: str, levels: str | list[str], *, refused: bool = False, **of: list[str]) -> None:
-    """Other factors have these levels, where one has one of some."""
-    some = [levels] if isinstance(levels, str) else levels
-    for name, good in of.items():
-
-        def holds(one: str, other: str, good: list[str] = good) -> bool:
-            return one not in some or other in (NOTHING, *good)
-
-        RULES.append(Rule(holds, factor, name, refused=refused))
+    """Other factors that the case has a use for have these levels, where one has one of some."""
+    RULES.extend(needs(factor, levels, {n: [NOTHING, *good] for n, good in of.items()}, refused))
 
 
 def _all(holds: Callable[..., bool], refused: bool = False) -> None:

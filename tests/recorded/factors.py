@@ -10,7 +10,7 @@ from typing import get_args
 from opendp_bayes.mechanisms.laplace_parameters import Total
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.unlisted.thresholds import LAWS
-from tests.helpers.covering_array import NOTHING, Factors, Rule
+from tests.helpers.covering_array import NOTHING, Factors, Rule, exactly, needs, never
 
 #: Doors to listed categories, with and without groups, to several questions, and to values that
 #: nobody listed.
@@ -71,8 +71,8 @@ LEVELS: dict[str, list[str]] = {
     "guess": [NOTHING, "no", "yes"],
 }
 #: Columns of these types have no other values than their labels.
-_CLOSED = {"Boolean", "Enum"}
-_FULL = {"listed", "reversed", "Series", "by name", "of the type"}
+_CLOSED = ["Boolean", "Enum"]
+_FULL = ["listed", "reversed", "Series", "by name", "of the type"]
 #: What is computed of which kinds of the column that is asked for.
 _COMPUTED = {
     "fill_null": {"Boolean", "Int64", "UInt8", "String"},
@@ -85,36 +85,28 @@ PEOPLE = {"1 person", "2 people"}
 CHANGES = {"1 change", "2 changes"}
 
 
-def _exactly(factor: str, doors: list[str]) -> Rule:
-    """The factor is one of these doors alone."""
-    return Rule(lambda door, level: (door in doors) == (level != NOTHING), "door", factor)
-
+#: Doors that have a Context, and those of several releases.
+_OF_CONTEXTS = [door for door in LEVELS["door"] if door not in BY_HAND]
+_LABELLED = ["Enum", "Categorical"]
 
 RULES = [
-    _exactly("second", WITH_SECOND),
-    _exactly("split", [door for door in LEVELS["door"] if door not in BY_HAND]),
-    _exactly("ledger", [door for door in LEVELS["door"] if door not in BY_HAND]),
-    *(_exactly(factor, LISTED) for factor in ("categories", "unknown", "mechanism")),
-    *(_exactly(factor, LISTED) for factor in ("prior",)),
-    _exactly("of groups", GROUPS),
-    _exactly("ordered", [door for door in LISTED if door not in BY_HAND]),
-    _exactly("accounting", BY_HAND),
-    _exactly("share", SHARED),
-    _exactly("tree", ["levels"]),
-    *(_exactly(factor, DISCOVERIES) for factor in ("law", "rest", "always")),
-    _exactly("guess", [door for door in LEVELS["door"] if door not in (*BY_HAND, "discover")]),
+    *exactly(
+        "door",
+        {"second": WITH_SECOND, "of groups": GROUPS, "accounting": BY_HAND, "share": SHARED}
+        | {"tree": ["levels"], "split": _OF_CONTEXTS, "ledger": _OF_CONTEXTS}
+        | dict.fromkeys(("categories", "unknown", "mechanism", "prior"), LISTED)
+        | {"ordered": [door for door in LISTED if door not in BY_HAND]}
+        | dict.fromkeys(("law", "rest", "always"), DISCOVERIES)
+        | {"guess": [door for door in _OF_CONTEXTS if door != "discover"]},
+    ),
     Rule(lambda kind, second: kind != second),
-    Rule(lambda kind, door: kind != "Date" or door in DISCOVERIES),
+    *needs("kind", "Date", {"door": DISCOVERIES}),
     # --- sources
-    Rule(lambda source, door: door not in BY_HAND or source == "LazyFrame"),
-    Rule(lambda source, door: source != "DuckDB" or door != "group_by"),
-    Rule(lambda source, margin: source != "DuckDB" or margin == "none", refused=True),
-    Rule(lambda source, computed: source != "DuckDB" or computed == "none"),
-    Rule(lambda source, filtered: source != "DuckDB" or filtered != "logic"),
-    Rule(lambda source, truncated: source != "DuckDB" or truncated in ("none", "sample")),
-    Rule(lambda source, unit: source != "DuckDB" or unit != "Bounds"),
-    Rule(lambda source, kind: source != "DuckDB" or kind not in ("Enum", "Categorical")),
-    Rule(lambda source, second: source != "DuckDB" or second not in ("Enum", "Categorical")),
+    *needs("door", BY_HAND, {"source": "LazyFrame"}),
+    *needs("source", "DuckDB", {"margin": "none"}, refused=True),
+    *needs("source", "DuckDB", {"computed": "none", "truncated": ["none", "sample"]}),
+    *never("source", "DuckDB", {"door": "group_by", "filtered": "logic", "unit": "Bounds"}),
+    *never("source", "DuckDB", {"kind": _LABELLED, "second": _LABELLED}),
     # --- units and steps
     Rule(
         lambda records, unit, margin, filtered: (
@@ -122,25 +114,21 @@ RULES = [
             == ((unit in CHANGES and filtered == "none") or margin == "lengths")
         )
     ),
-    Rule(lambda records, computed: records == "private" or computed != "select"),
+    *never("records", "public", {"computed": "select"}),
     Rule(
         lambda unit, filtered, computed: (
             unit not in CHANGES or filtered != "none" or computed != "select"
         )
     ),
-    Rule(lambda door, records: door not in DISCOVERIES or records == "private", refused=True),
-    Rule(lambda door, unit: door not in BY_HAND or unit not in {*PEOPLE, "Bounds"}),
-    *(
-        Rule(lambda door, level: door not in BY_HAND or level == "none", "door", step)
-        for step in ("filtered", "computed", "truncated", "margin")
-    ),
+    *needs("door", DISCOVERIES, {"records": "private"}, refused=True),
+    *never("door", BY_HAND, {"unit": [*PEOPLE, "Bounds"]}),
+    *needs("door", BY_HAND, dict.fromkeys(("filtered", "computed", "truncated", "margin"), "none")),
     Rule(lambda unit, truncated: (unit in PEOPLE) == (truncated != "none"), refused=True),
-    Rule(lambda unit, margin: margin == "none" or unit in ("1 record", "3 records")),
-    Rule(lambda margin, filtered: margin == "none" or filtered == "none"),
-    Rule(lambda margin, door: margin == "none" or door not in DISCOVERIES),
+    *needs("margin", "lengths", {"unit": ["1 record", "3 records"], "filtered": "none"}),
+    *never("margin", "lengths", {"door": DISCOVERIES}),
     Rule(lambda computed, kind: kind in _COMPUTED.get(computed, {kind})),
     # --- labels
-    Rule(lambda categories, kind: categories != "of the type" or kind in _CLOSED, refused=True),
+    *needs("categories", "of the type", {"kind": _CLOSED}, refused=True),
     Rule(
         lambda categories, source, kind: (
             categories != "of the type" or source != "Arrow" or kind == "Boolean"
@@ -151,16 +139,12 @@ RULES = [
             categories != "of the type" or kind == "Boolean" or computed in ("none", "select")
         )
     ),
-    Rule(lambda categories, door: categories != "of the type" or door != "levels"),
-    Rule(lambda categories, kind: categories != "fewer" or kind != "Boolean"),
-    Rule(
-        lambda nulls, computed: nulls != "none" or computed in ("fill_null", "replace_strict"),
-        refused=True,
-    ),
-    Rule(lambda nulls, source: nulls != "none" or source != "DuckDB"),
-    Rule(lambda nulls, door: nulls != "by name" or door not in DISCOVERIES),
-    Rule(lambda unknown, kind: unknown != "none" or kind in _CLOSED, refused=True),
-    Rule(lambda unknown, categories: unknown != "none" or categories in _FULL, refused=True),
+    *never("categories", "of the type", {"door": "levels"}),
+    *never("categories", "fewer", {"kind": "Boolean"}),
+    *needs("nulls", "none", {"computed": ["fill_null", "replace_strict"]}, refused=True),
+    *never("nulls", "none", {"source": "DuckDB"}),
+    *never("nulls", "by name", {"door": DISCOVERIES}),
+    *needs("unknown", "none", {"kind": _CLOSED, "categories": _FULL}, refused=True),
     Rule(
         lambda unknown, kind, source: (
             unknown != "none" or kind != "Enum" or source not in ("Arrow", "DuckDB")
@@ -171,42 +155,31 @@ RULES = [
             unknown != "none" or kind != "Enum" or computed in ("none", "select")
         )
     ),
-    Rule(lambda unknown, door: unknown != "none" or door != "cells"),
-    *(
-        Rule(
-            lambda level, records: level != "DROP" or records == "private",
-            policy,
-            "records",
-            refused=True,
-        )
-        for policy in ("nulls", "unknown")
-    ),
+    *never("unknown", "none", {"door": "cells"}),
+    *needs("nulls", "DROP", {"records": "private"}, refused=True),
+    *needs("unknown", "DROP", {"records": "private"}, refused=True),
     # --- priors and mechanisms
-    Rule(lambda prior, door: prior != "learned" or door not in GROUPS, refused=True),
-    Rule(lambda prior, door: prior not in ("auto", "learned") or door not in BY_HAND),
-    Rule(lambda prior, door: prior not in ("list", "mapping") or door != "levels"),
-    Rule(lambda ordered, prior: ordered != "yes" or prior in ("auto", "learned"), refused=True),
-    Rule(lambda ordered, door: ordered != "yes" or door not in GROUPS, refused=True),
-    Rule(
-        lambda mechanism, records: mechanism not in OF_PUBLIC or records == "public", refused=True
-    ),
-    Rule(lambda mechanism, door: mechanism not in EXPONENTIAL or door in ALONE),
-    Rule(lambda mechanism, prior: mechanism not in EXPONENTIAL or prior != "learned", refused=True),
-    Rule(lambda mechanism, ordered: mechanism not in EXPONENTIAL or ordered != "yes", refused=True),
-    Rule(lambda mechanism, door: mechanism != "auto" or door not in BY_HAND),
+    *never("prior", "learned", {"door": GROUPS}, refused=True),
+    *never("prior", ["auto", "learned"], {"door": BY_HAND}),
+    *never("prior", ["list", "mapping"], {"door": "levels"}),
+    *needs("ordered", "yes", {"prior": ["auto", "learned"]}, refused=True),
+    *never("ordered", "yes", {"door": GROUPS}, refused=True),
+    *needs("mechanism", OF_PUBLIC, {"records": "public"}, refused=True),
+    *needs("mechanism", EXPONENTIAL, {"door": ALONE}),
+    *never("mechanism", EXPONENTIAL, {"prior": "learned", "ordered": "yes"}, refused=True),
+    *never("mechanism", "auto", {"door": BY_HAND}),
     Rule(
         lambda mechanism, loss: "aussian" not in mechanism or loss != "MaxDivergence", refused=True
     ),
-    Rule(lambda accounting, mechanism: accounting != "proven" or mechanism != "local"),
-    Rule(lambda door, mechanism: mechanism != "local" or door == "constructors"),
+    *never("accounting", "proven", {"mechanism": "local"}),
+    *needs("mechanism", "local", {"door": "constructors"}),
     # --- several questions, and values that nobody listed
-    Rule(lambda tree, kind: tree != "merges" or kind != "Boolean"),
-    Rule(lambda tree, categories: tree != "merges" or categories != "fewer", refused=True),
-    Rule(
-        lambda law, loss: (
-            law not in ("optimal_threshold", "laplace_threshold", "value")
-            or loss == "Approximate(MaxDivergence)"
-        ),
+    *never("tree", "merges", {"kind": "Boolean"}),
+    *never("tree", "merges", {"categories": "fewer"}, refused=True),
+    *needs(
+        "law",
+        ["optimal_threshold", "laplace_threshold", "value"],
+        {"loss": "Approximate(MaxDivergence)"},
         refused=True,
     ),
     Rule(
@@ -214,10 +187,10 @@ RULES = [
     ),
     Rule(
         lambda door, kind, source: (
-            door not in DISCOVERIES or kind not in ("Enum", "Categorical") or source != "DuckDB"
+            door not in DISCOVERIES or kind not in _LABELLED or source != "DuckDB"
         )
     ),
-    Rule(lambda law, rest: law != "value" or rest != "yes", refused=True),
-    Rule(lambda guess, records: guess != "yes" or records == "private", refused=True),
+    *never("law", "value", {"rest": "yes"}, refused=True),
+    *needs("guess", "yes", {"records": "private"}, refused=True),
 ]
 FACTORS = Factors(LEVELS, RULES)

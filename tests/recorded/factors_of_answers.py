@@ -10,7 +10,7 @@ from opendp_bayes.mechanisms.laplace_parameters import Total
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.surveys.survey_tables.survey_posterior import Format
 from opendp_bayes.unlisted.thresholds import LAWS
-from tests.helpers.covering_array import NOTHING, Factors, Rule
+from tests.helpers.covering_array import NOTHING, Factors, Rule, exactly, needs, never
 
 RESULTS = ["release", "external", "looks", "groups", "pooled", "survey", "levels", "discovery"]
 #: Those of one table.
@@ -88,37 +88,28 @@ LEVELS: dict[str, list[str]] = {
 }
 
 
-def _exactly(factor: str, results: list[str]) -> Rule:
-    """The factor is one of these results alone."""
-    return Rule(lambda result, level: (result in results) == (level != NOTHING), "result", factor)
-
-
-def _only(factor: str, levels: set[str], results: set[str]) -> Rule:
-    """These levels are of these results alone."""
-    return Rule(lambda result, level: level not in levels or result in results, "result", factor)
-
-
 #: Tables of a survey that have one posterior, and all else that has one.
 _WITH_POSTERIOR = [result for result in RESULTS if result not in ("survey", "discovery")]
 _OF_POSTERIORS = ["then", "interval", "among", "values", "edges", "draws", "of"]
 _OF_POSTERIORS += ["compared with", "above", "also"]
+_LISTED = [result for result in RESULTS if result != "discovery"]
+
+
+def _but(factor: str, *levels: str) -> list[str]:
+    return [level for level in LEVELS[factor] if level not in levels]
+
 
 RULES = [
-    _exactly("axes", OF_ONE),
-    _exactly("no values", [result for result in ASKED if result != "discovery"]),
-    _exactly("mechanism", [result for result in RESULTS if result != "discovery"]),
-    _exactly("prior", OF_ONE),
-    _exactly("asked prior", ["release"]),
-    *(_exactly(factor, ["looks"]) for factor in ("looks", "of records", "second look")),
-    _exactly("counts as", ["external"]),
-    *(_exactly(factor, ASKED) for factor in ("measure", "rows")),
-    _exactly("kappa", ["pooled"]),
-    _exactly("tables", ["survey"]),
-    _exactly("tree", ["levels"]),
-    *(_exactly(factor, ["discovery"]) for factor in ("law", "rest", "listed", "counted")),
-    _exactly("plug in", ["release", "external"]),
-    _exactly("columns", ["survey", "levels"]),
-    _exactly("category", ["groups"]),
+    *exactly(
+        "result",
+        {"axes": OF_ONE, "prior": OF_ONE, "asked prior": ["release"], "mechanism": _LISTED}
+        | {"no values": [result for result in ASKED if result != "discovery"]}
+        | {name: ["looks"] for name in ("looks", "of records", "second look")}
+        | {"counts as": ["external"], "measure": ASKED, "rows": ASKED, "kappa": ["pooled"]}
+        | {"tables": ["survey"], "tree": ["levels"], "plug in": ["release", "external"]}
+        | {name: ["discovery"] for name in ("law", "rest", "listed", "counted")}
+        | {"columns": ["survey", "levels"], "category": ["groups"]},
+    ),
     *(
         Rule(
             lambda result, tables, level: (
@@ -128,10 +119,7 @@ RULES = [
         )
         for factor in _OF_POSTERIORS
     ),
-    *(
-        Rule(lambda tables, level: (tables in JOINT) == (level != NOTHING), "tables", factor)
-        for factor in ("copies", "format")
-    ),
+    *exactly("tables", dict.fromkeys(("copies", "format"), JOINT)),
     *(
         Rule(
             lambda result, axes, level: (
@@ -142,16 +130,15 @@ RULES = [
         for factor in ("groups", "total")
     ),
     # --- sizes
-    _only("number", {"none"}, {"discovery"}),
-    _only("number", {"dozen"}, {*RESULTS} - {"looks", "pooled", "survey"}),
-    _only("number", {"many"}, {"release", "external", "levels", "discovery"}),
-    _only("axes", {"three"}, {"release", "external", "pooled"}),
-    Rule(lambda axes, number: axes != "three" or number in ("two", "three")),
-    Rule(lambda labels, number: labels != "Booleans" or number == "two"),
-    Rule(lambda result, number: result != "levels" or number != "two"),
-    Rule(lambda number, noise: number != "many" or noise == "narrow"),
-    Rule(lambda groups, number: groups != "many" or number in ("two", "three")),
-    Rule(lambda number, then: number != "many" or then in ("nothing", NOTHING)),
+    *needs("number", "none", {"result": ["discovery"]}),
+    *never("number", "dozen", {"result": ["looks", "pooled", "survey"]}),
+    *needs("number", "many", {"result": ["release", "external", "levels", "discovery"]}),
+    *needs("axes", "three", {"result": ["release", "external", "pooled"]}),
+    *needs("axes", "three", {"number": ["two", "three"]}),
+    *needs("labels", "Booleans", {"number": "two"}),
+    *never("result", "levels", {"number": "two"}),
+    *needs("number", "many", {"noise": "narrow", "then": ["nothing", NOTHING]}),
+    *needs("groups", "many", {"number": ["two", "three"]}),
     # --- mechanisms
     Rule(
         lambda mechanism, records, result: (
@@ -160,40 +147,26 @@ RULES = [
             else mechanism in OF_PRIVATE
         )
     ),
-    Rule(lambda mechanism, number: number != "many" or mechanism in ("laplace", "gaussian", "-")),
+    *needs("number", "many", {"mechanism": ["laplace", "gaussian", NOTHING]}),
     Rule(lambda mechanism, measure: "gaussian" not in mechanism or measure != "MaxDivergence"),
-    Rule(lambda mechanism, number: mechanism not in EXPONENTIAL or number in ("two", "three")),
-    Rule(lambda mechanism, axes: mechanism not in EXPONENTIAL or axes == "one"),
-    _only("mechanism", set(EXPONENTIAL), {"release", "looks"}),
-    _only("mechanism", {"floored", "knorm"}, {"release", "external", "looks", "pooled"}),
-    _only("mechanism", {"local"}, {"release"}),
-    _only("mechanism", {"remainder", "truncated"}, {"release", "looks", "groups"}),
+    *needs("mechanism", EXPONENTIAL, {"number": ["two", "three"], "axes": "one"}),
+    *needs("mechanism", EXPONENTIAL, {"result": ["release", "looks"]}),
+    *needs(
+        "mechanism", ["floored", "knorm"], {"result": ["release", "external", "looks", "pooled"]}
+    ),
+    *needs("mechanism", "local", {"result": "release"}),
+    *needs("mechanism", ["remainder", "truncated"], {"result": ["release", "looks", "groups"]}),
     Rule(lambda total, records: total == NOTHING or (total == "none") == (records == "private")),
     # --- priors
-    _only("prior", {"learned"}, {"release", "external", "looks"}),
-    _only("prior", {"ordered"}, {"release", "looks"}),
-    Rule(lambda prior, mechanism: prior not in LEARNED or mechanism not in EXPONENTIAL),
-    Rule(lambda prior, number: prior not in LEARNED or number != "many"),
-    Rule(
-        lambda asked, mechanism: asked in ("none", NOTHING) or mechanism not in EXPONENTIAL,
-        *("asked prior", "mechanism"),
-    ),
-    Rule(
-        lambda asked, records: asked != "of records" or records == "private",
-        *("asked prior", "records"),
-    ),
-    Rule(
-        lambda asked, prior: asked in ("none", NOTHING) or prior not in LEARNED,
-        *("asked prior", "prior"),
-    ),
-    Rule(lambda asked, number: asked not in LEARNED or number != "many", "asked prior", "number"),
-    Rule(lambda asked, then: then != "by" or asked in ("none", NOTHING), *("asked prior", "then")),
-    Rule(
-        lambda records, prior: records != "different" or prior not in LEARNED,
-        *("of records", "prior"),
-    ),
-    Rule(lambda records, noise: records != "different" or noise == "narrow", "of records", "noise"),
-    Rule(lambda records, number: records != "different" or number == "two", "of records", "number"),
+    *needs("prior", "learned", {"result": ["release", "external", "looks"]}),
+    *needs("prior", "ordered", {"result": ["release", "looks"]}),
+    *never("prior", LEARNED, {"mechanism": EXPONENTIAL, "number": "many"}),
+    *never("asked prior", _but("asked prior", "none", NOTHING), {"mechanism": EXPONENTIAL}),
+    *never("asked prior", _but("asked prior", "none", NOTHING), {"prior": LEARNED, "then": "by"}),
+    *needs("asked prior", "of records", {"records": "private"}),
+    *never("asked prior", LEARNED, {"number": "many"}),
+    *never("of records", "different", {"prior": LEARNED}),
+    *needs("of records", "different", {"noise": "narrow", "number": "two"}),
     Rule(
         lambda records, looks, public: (
             (records, looks, public) != ("different", "three", "private")
@@ -202,12 +175,7 @@ RULES = [
     ),
     Rule(lambda law, measure: law == NOTHING or measure.startswith("Approximate")),
     Rule(lambda tables, measure: tables != "with values" or measure.startswith("Approximate")),
-    Rule(lambda counts, number: counts != "merged" or number != "two", "counts as", "number"),
-    Rule(
-        lambda counts, then: counts != "merged" or then not in ("merged", "given"),
-        "counts as",
-        "then",
-    ),
+    *never("counts as", "merged", {"number": "two", "then": ["merged", "given"]}),
     # --- what follows
     Rule(
         lambda axes, then, result: (
@@ -221,10 +189,10 @@ RULES = [
             result != "pooled" or axes == "one" or then not in ("merged", "given")
         )
     ),
-    _only("then", {"by"}, {"release", "external"}),
-    _only("then", {"marginal", "conditional", "twice"}, {*OF_ONE, "survey"} - {"pooled"}),
-    Rule(lambda then, number: then not in ("merged", "given") or number != "two"),
-    Rule(lambda also, axes: also != "in order" or axes != "three"),
+    *needs("then", "by", {"result": ["release", "external"]}),
+    *needs("then", ["marginal", "conditional", "twice"], {"result": [*OF_ONE[:4], "survey"]}),
+    *never("then", ["merged", "given"], {"number": "two"}),
+    *never("also", "in order", {"axes": "three"}),
     Rule(
         lambda also, axes, then: (
             also != "in order" or axes in ("one", NOTHING) or then not in ("nothing", "by")
@@ -237,10 +205,9 @@ RULES = [
         ),
         *("also", "number", "no values"),
     ),
-    Rule(lambda counts, axes: counts != "array" or axes != "one", "counts as", "axes"),
-    Rule(lambda counts, axes: counts != "merged" or axes == "one", "counts as", "axes"),
-    Rule(lambda counts, number: counts != "merged" or number != "two", "counts as", "number"),
-    Rule(lambda counts, prior: counts != "measured" or prior == "even", "counts as", "prior"),
-    Rule(lambda rows, result: rows != "limited" or result not in ("looks", "survey", "levels")),
+    *never("counts as", "array", {"axes": "one"}),
+    *needs("counts as", "merged", {"axes": "one"}),
+    *needs("counts as", "measured", {"prior": "even"}),
+    *never("rows", "limited", {"result": ["looks", "survey", "levels"]}),
 ]
 FACTORS = Factors(LEVELS, RULES)
