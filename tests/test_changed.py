@@ -8,9 +8,6 @@ def test_rooms_above_a_changed_one_are_tested_and_none_below() -> None:
     assert {"tests/inference", "tests/results", "opendp_bayes/queries"} < set(found)
     assert not {"tests/trusted", "tests/display", "tests/mathematics"} & set(found)
     assert {*TOGETHER, "plugins"} < set(found)
-
-
-def test_every_room_is_above_the_lowest() -> None:
     found = places_for([f"opendp_bayes/{layers()[-1][0]}/rounding.py"])
     assert {"tests/mathematics", "tests/trusted", "plugins"} < set(found)
 

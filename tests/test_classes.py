@@ -28,11 +28,8 @@ def classes() -> list[type[Any]]:
 CLASSES = classes()
 
 
-def test_all_are_found() -> None:
+def test_all_are_found_and_no_value_can_be_changed() -> None:
     assert len(CLASSES) > 100
-
-
-def test_no_value_can_be_changed() -> None:
     assert [each for each in CLASSES if not each.__dataclass_params__.frozen] == []
 
 

@@ -46,20 +46,13 @@ def used(folder: str) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", DOORS)
-def test_the_door_has_the_names_that_are_used_and_no_more_than_that(folder: str) -> None:
+def test_doors_have_the_names_that_are_used_and_become_no_wider(folder: str) -> None:
     assert used(folder) == (ROOT / folder / "door.txt").read_text("utf-8").splitlines()
-
-
-@pytest.mark.parametrize("folder", DOORS)
-def test_a_door_becomes_no_wider(folder: str) -> None:
     assert len(used(folder)) == DOORS[folder], "set the number to what it is now, if that is less"
 
 
-def test_trusted_modules_of_a_slice_use_the_trusted_room_alone() -> None:
+def test_slices_use_the_trusted_room_alone_and_no_other_slice() -> None:
     assert {name.split(".")[1] for name in used("opendp_bayes/unlisted/trusted")} == {"trusted"}
-
-
-def test_no_slice_uses_another() -> None:
     for one, other in (("surveys", "unlisted"), ("unlisted", "surveys")):
         assert not [name for name in used(f"opendp_bayes/{one}") if f"bayes.{other}" in name]
 

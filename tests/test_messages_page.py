@@ -36,9 +36,6 @@ EVERYTHING = said()
 def test_every_message_of_the_page_is_one_of_the_package() -> None:
     assert len(messages(PAGE)) > 35
     assert [text for text in messages(PAGE) if text not in EVERYTHING] == []
-
-
-def test_one_that_nobody_says_is_noticed() -> None:
-    """Negative control."""
+    # Negative control.
     page = PAGE + "| `is on fire` | Run. |\n"
     assert [text for text in messages(page) if text not in EVERYTHING] == ["is on fire"]

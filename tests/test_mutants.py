@@ -55,14 +55,11 @@ def test_the_tests_of_a_module_are_among_those_that_are_run() -> None:
         assert own in tests or not (PROJECT / own).exists(), module
 
 
-def test_reasons_belong_to_modules_that_are_tried() -> None:
+def test_reasons_are_of_modules_and_lines_that_are_there() -> None:
+    """A reason outlives its line unseen, and would then excuse another mistake."""
     entries = [entry for entries in REASONS.values() for entry in entries]
     assert {entry["module"] for entry in entries} <= LISTED
     assert all(len(entry["reason"]) > 10 for entry in entries)
-
-
-def test_reasons_are_of_lines_that_are_still_there() -> None:
-    """A reason outlives its line unseen, and would then excuse another mistake."""
     entries = [entry for entries in REASONS.values() for entry in entries]
     gone = [entry for entry in entries if not is_still_there(entry["module"], entry["line"])]
     assert gone == []

@@ -36,19 +36,13 @@ def relative(page: str) -> list[str]:
     return re.findall(r"\]\(((?!https://)[^)]*)\)", page)
 
 
-def test_the_licence_is_inside(package: Distribution) -> None:
+def test_licences_links_and_descriptions_stand_alone(package: Distribution) -> None:
     assert package.metadata["License-Expression"] == "MIT"
     assert package.read_text("licenses/LICENSE") == LICENSE
-
-
-def test_links_and_promises_are_stated(package: Distribution) -> None:
     urls = package.metadata.get_all("Project-URL") or []
     assert urls
     assert all(re.fullmatch(r"\w+, https://\S+", url) for url in urls)
     assert package.metadata["Requires-Python"] == ">=3.10"
-
-
-def test_the_description_stands_alone(package: Distribution) -> None:
     page = description(package)
     assert page.startswith(f"# {package.name}\n")
     assert relative(page) == []

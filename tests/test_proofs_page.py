@@ -50,12 +50,10 @@ def test_every_proof_has_a_row_and_every_row_a_proof() -> None:
 
 
 @pytest.mark.parametrize(("heading", "anchor", "function", "test"), ROWS)
-def test_a_proof_is_named_by_its_function(heading, anchor, function, test):
+def test_a_proof_is_named_by_its_function_and_has_its_test(
+    heading: str, anchor: str, function: str, test: str
+) -> None:
     assert names(docstring(function), heading), f"{function} must name {heading!r}"
-
-
-@pytest.mark.parametrize(("heading", "anchor", "function", "test"), ROWS)
-def test_a_proof_has_its_test(heading: str, anchor: str, function: str, test: str) -> None:
     assert is_defined(test), test
 
 

@@ -33,10 +33,7 @@ def test_all_extras_and_plugins_are_named() -> None:
     assert len(plugins) >= 3
     for package, project in {"opendp-bayes": ROOT, **{one.name: one for one in plugins}}.items():
         assert named(package, TABLE) == extras(project), package
-
-
-def test_notices_an_extra_that_is_not_there() -> None:
-    """Negative control."""
+    # Negative control.
     assert named("opendp-bayes", [*TABLE, "`opendp-bayes[pictures]`"]) != extras(ROOT)
 
 
@@ -73,17 +70,11 @@ def of_opendp(python: str) -> set[str]:
     return set(re.findall(r"\bdp\.(\w+)", python))
 
 
-def test_the_code_opens_a_context_of_ours() -> None:
+def test_the_code_opens_a_context_of_ours_and_the_readme_begins_with_it() -> None:
     assert "ob.context(" in code(PAGE)
     assert of_opendp(code(PAGE)) == {"enable_features", "unit_of", "loss_of"}
-
-
-def test_notices_more_of_opendp() -> None:
-    """Negative control."""
+    # Negative control.
     assert "Context" in of_opendp(code(PAGE).replace("ob.context(", "dp.Context.compositor("))
-
-
-def test_the_readme_begins_with_the_same() -> None:
     assert code(README) == code(PAGE)
     assert shown(README) == shown(PAGE)
 
@@ -105,11 +96,8 @@ def test_three_ways_lead_on() -> None:
 
 
 def test_the_output_shown_is_printed() -> None:
-    assert constant(shown(PAGE)) == constant(printed(PAGE))
-
-
-def test_notices_another_output() -> None:
     """Negative control: another loss; other counts are none."""
+    assert constant(shown(PAGE)) == constant(printed(PAGE))
     output = printed(PAGE)
     assert constant(output.replace("ε = 0.2", "ε = 0.3")) != constant(output)
     assert constant(re.sub(r"^yes +-?\d+", "yes   9", output, flags=re.M)) == constant(output)

@@ -50,12 +50,9 @@ def long_sentences(text: str) -> list[str]:
     return [one for one in re.split(r"(?<=[.:;?])\s", text) if len(one.split()) > LONGEST]
 
 
-def test_the_page_is_what_the_generator_makes() -> None:
+def test_the_page_is_what_the_generator_makes_of_every_file() -> None:
     found = trusted_page.PAGE.read_text(encoding="utf-8")
     assert found == trusted_page.page(), "run python -m tests.helpers.trusted_page"
-
-
-def test_every_file_has_an_entry_and_every_entry_its_file() -> None:
     assert {room.folder for room in ROOMS if not room.only} == FOLDERS
     for room in ROOMS:
         assert (room.unlisted, room.absent) == (set(), set()), room.title
@@ -76,12 +73,8 @@ def test_every_proof_and_every_test_is_there() -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=TITLES)
-def test_a_room_is_no_larger_than_its_ceiling(room: Room) -> None:
+def test_rooms_are_within_their_ceilings_and_modules_have_docstrings(room: Room) -> None:
     assert room.statements <= room.ceiling <= 1.1 * room.statements
-
-
-@pytest.mark.parametrize("room", ROOMS, ids=TITLES)
-def test_every_module_has_a_docstring(room: Room) -> None:
     for path in sorted((ROOT / room.folder).glob("*.py")):
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path.name
 

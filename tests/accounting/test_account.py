@@ -145,16 +145,13 @@ def test_refuses_what_cannot_be_added():
     account.check(Loss(epsilon=0.1), UNIT)
 
 
-def test_the_last_total_counts_whatever_the_clock_says():
+def test_a_total_counts_as_it_was_stated_last_and_may_state_the_unit():
     account = account_of(total(epsilon=1.0), spent(epsilon=0.5), total(epsilon=0.25))
     assert (account.total.epsilon, account.spent.epsilon) == (0.25, 0.5)
     assert str(account.remaining) == "ε = 0"  # not -0
     assert [left.value for _, left in account.lines()] == [1.0, 0.5, 0.0]
     with pytest.raises(LedgerError, match=r"at most epsilon=0\.0"):
         account.check(Loss(epsilon=1e-9), UNIT)
-
-
-def test_a_total_may_state_the_unit_of_all_losses():
     first = Entry("2026-01-02T03:04:05Z", "total", Loss(epsilon=1.0), UNIT)
     account = account_of(first, total(epsilon=2.0))
     assert (account.unit, account.total.value) == (UNIT, 2.0)

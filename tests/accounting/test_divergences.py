@@ -81,18 +81,16 @@ def test_the_error_grows_with_the_order(error: float) -> None:
     assert Fraction(float(high)) >= least
 
 
-def test_a_concentrated_loss_has_room_for_rounding() -> None:
-    """Where only what is beyond the last order counts, which is `ratio / (1 + t)`."""
+def test_losses_and_hockey_sticks_have_room_for_rounding() -> None:
+    """Where only what is beyond the last order counts, which is `ratio / (1 + t)`. Relatively
+    accurate, by `expm1`: the difference of the two terms would be lost.
+    """
     largest = np.geomspace(1e3, 1e6, 50)
     for ratio in largest.tolist():
         found = concentrated(block_of([0.0], [0.0]), 0.0, np.array([ratio]))[0]
         assert Fraction(float(found)) >= Fraction(ratio) / (
             1 + Fraction(float(orders_less_one(ratio)[-1]))
         ) * (1 + Fraction(1, 2**41))
-
-
-def test_a_hockey_stick_far_below_one() -> None:
-    """Relatively accurate, by `expm1`: the difference of the two terms would be lost."""
     log_p, log_q = np.array([math.log(0.5)] * 2), np.array([math.log(0.5) - 1e-13, math.log(0.5)])
     assert hockey_stick(block_of(log_p, log_q), 0.0)[0] == pytest.approx(
         0.5 * float(log_p[0] - log_q[0]), rel=1e-10

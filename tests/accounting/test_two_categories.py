@@ -76,21 +76,15 @@ def test_tables(size: int, prior: tuple[float, float]) -> None:
         assert worst_table_error(size, prior, first, columns, rng) <= TABLE_ERROR
 
 
-def test_the_block_of_the_most_data_sets() -> None:
+def test_blocks_and_windows_where_no_data_set_is_next() -> None:
     """Roundings of the sums from one data set to the next add up along a block."""
     size, prior, rng = 960, (1.0, 1.0), np.random.default_rng(960)
     columns = two_categories._ENTRIES // (2 * window(size, prior) + 3)
     assert 940 < columns < size
     for first in [0, size - columns]:
         assert worst_table_error(size, prior, first, columns, rng) <= TABLE_ERROR
-
-
-def test_notices_a_table_that_is_wrong() -> None:
     rng = np.random.default_rng(1)
     assert worst_table_error(20_000, (1.0, 1.0), 10_000, 100, rng, change=2e-13) > TABLE_ERROR
-
-
-def test_no_window_where_every_data_set_is_far_from_the_next() -> None:
     assert window(1, (1e-20, 1e-20)) == 0
     assert window(1, (1.0, 1.0)) == 1
 

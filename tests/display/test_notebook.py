@@ -52,7 +52,7 @@ class Page(HTMLParser):
             self.paragraph += data
 
 
-def test_nothing_comes_from_elsewhere_and_labels_are_text() -> None:
+def test_nothing_comes_from_elsewhere_and_every_header_says_what_it_heads() -> None:
     text = RELEASE._repr_html_()
     page = Page(text)
     assert page.rows[1][0] == "<script>alert('a & b')</script>"
@@ -60,8 +60,5 @@ def test_nothing_comes_from_elsewhere_and_labels_are_text() -> None:
     assert page.attributes == {"style", "scope"}
     assert "url(" not in text
     assert "http" not in text
-
-
-def test_every_header_says_what_it_heads() -> None:
     assert Page(RELEASE._repr_html_()).scopes == ["col"] * 5 + ["row"] * 3
     assert Page(GROUPED._repr_html_()).scopes == ["col"] * 5 + ["row"] * 4

@@ -39,9 +39,6 @@ def test_two_questions_of_one_column_are_two_looks_at_one_variable(asked: Any) -
     posterior: Any = survey.posterior
     assert posterior.variables == ("vote", "age")
     assert posterior.tables == (("vote",), ("vote", "age"))
-
-
-def test_one_column_under_two_queries_is_one_variable(asked: Any) -> None:
     arguments = {name: value for name, value in VOTE.items() if name != "column"}
     first, again = (ob.posterior(asked(), "vote", **arguments).release() for _ in range(2))
     kept = Release.from_json(again.to_json())

@@ -269,12 +269,9 @@ def test_the_numbers_of_all_posteriors_are_those_of_their_draws() -> None:
         assert list(off_of_posterior(posteriors()[name])) == [], name
 
 
-def test_tables_in_any_order_of_their_axes_are_those_of_the_draws() -> None:
-    assert list(off_tables(posteriors()["three axes"])) == []
-
-
-def test_comparisons_are_those_of_their_draws() -> None:
+def test_tables_and_comparisons_are_those_of_their_draws() -> None:
     """Of two tables of a survey, which share their draws, and of two posteriors, which do not."""
+    assert list(off_tables(posteriors()["three axes"])) == []
     of = results()
     for name in ("differences", "comparison"):
         comparison = of[name]

@@ -47,18 +47,17 @@ def outer_quantile(of: Any) -> tuple[float, float]:
     return low, high
 
 
-def test_a_steep_flank_is_not_taken_for_uniform(steep: Any) -> None:
+def test_steep_flanks_and_groups_of_equal_shares_are_noticed(
+    steep: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where groups are not halved they share one concentration, that of flat ones."""
     low, high = outer_quantile(steep)
     assert low < TRUTH < high
-
-
-def test_groups_of_equal_shares_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control: without halves groups share one concentration, that of flat ones."""
     monkeypatch.setattr(tree, "halves", lambda *_: [])
     assert outer_quantile(levels(STEEP, 3.0))[1] < TRUTH - 2
 
 
-def test_halves_nest_in_each_other_and_count_their_categories() -> None:
+def test_halves_nest_and_parts_that_are_no_neighbours_are_not_halved() -> None:
     fine, coarse = np.arange(13), np.array([1] * 3 + [0] * 10)
     found = halves(fine, coarse)
     assert [part.max() + 1 for part, _ in found] == [11, 7, 4]
@@ -68,9 +67,6 @@ def test_halves_nest_in_each_other_and_count_their_categories() -> None:
         assert np.all(np.diff(part) >= 0)
     sizes = found[-1][1]
     assert sizes.tolist() == [2.0, 1.0, 5.0, 5.0]
-
-
-def test_parts_that_are_no_neighbours_are_not_halved() -> None:
     assert halves(np.arange(8), np.array([0, 1, 0, 1, 0, 1, 0, 1])) == []
     assert halves(np.arange(4), np.array([0, 0, 1, 1])) == []  # which leaves nothing between
 

@@ -67,13 +67,18 @@ def released(*arguments: object) -> Any:
 
 
 # --- specifications
-def test_a_specification_discovers_categories(place: Path) -> None:
+def test_a_specification_discovers_categories_and_counts_people(place: Path) -> None:
     release = released("run", "asked.toml", "codes.csv")
     assert release.categories == ("A01", "B02", "b02")
     assert release.counts == (300, 200, 50)  # within the noise of this ε, of less than 1e-12
     assert release.rest.noisy_count == pytest.approx(50, abs=6)
     assert (release.epsilon, release.delta) == (pytest.approx(40.0), pytest.approx(1e-7))
     assert ALONE not in release.to_json()
+    privacy = 'epsilon = 40.0\ndelta = 1e-7\nidentifier = "person"\nrows_per_identifier = 1'
+    Path("asked.toml").write_text(asked(privacy=privacy))
+    release = released("run", "asked.toml", "codes.csv")
+    assert release.people
+    assert release.counts == (150, 100, 25)
 
 
 def test_labels_are_recoded_listed_and_nulls_have_theirs(place: Path) -> None:
@@ -86,14 +91,6 @@ def test_labels_are_recoded_listed_and_nulls_have_theirs(place: Path) -> None:
     assert release.categories == ("Z99", "none", "B02")
     assert release.counts == (0, 300, 250)
     assert release.listed == 2
-
-
-def test_people_are_counted_where_there_is_an_identifier(place: Path) -> None:
-    privacy = 'epsilon = 40.0\ndelta = 1e-7\nidentifier = "person"\nrows_per_identifier = 1'
-    Path("asked.toml").write_text(asked(privacy=privacy))
-    release = released("run", "asked.toml", "codes.csv")
-    assert release.people
-    assert release.counts == (150, 100, 25)
 
 
 def test_a_report_has_discovered_results_beside_others(place: Path) -> None:
@@ -205,14 +202,11 @@ def test_a_stranger_stays_within_the_losses_of_the_owner(privacy: str, message: 
         answered(asked(privacy=privacy))
 
 
-def test_the_owner_states_the_recoding_and_the_nulls() -> None:
+def test_the_owner_states_recoding_nulls_and_categories() -> None:
     owner = OWNER.replace("discover = true", 'discover = true\nrecode = { b02 = "B02" }')
     assert answered(asked(), owner).columns["code"].recode == {"b02": "B02"}
     with pytest.raises(SpecificationError, match=r"columns.code.nulls='Z99': is for the owner"):
         answered(asked('categories = "discover"\nnulls = "Z99"'))
-
-
-def test_categories_of_the_owner_are_listed_unless_a_question_discovers() -> None:
     assert answered(asked("", "")).columns["code"].categories == ["A01", "Z99"]
 
 

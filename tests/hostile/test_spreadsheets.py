@@ -67,10 +67,15 @@ def test_headings_of_a_table_of_csv_are_no_formulas(tmp_path: Path) -> None:
     assert {"'=1+1", "'@SUM(A1)"} <= set(next(csv.reader(text.splitlines())))
 
 
-def test_the_other_tables_hold_labels_as_they_are(file, survey, tmp_path):
+def test_other_tables_and_synthetic_records_are_data(file, survey, tmp_path: Path) -> None:
+    """A program that reads a copy reads the labels of the data."""
     rows = json.loads(run("show", file, "-o", "-"))
     assert [row["category"] for row in rows] == [*LABELS, "-1", "1"]
     assert survey.to_frame()["category"].to_list() == [*LABELS, "-1", "1"]
+    labels = ("=1+1", "@A1", "plain")
+    one = release((500, 300, 200), labels)
+    paths = ob.Survey(("a",), (one,)).posterior.write_synthetic(tmp_path, 1, format="csv")
+    assert set(pl.read_csv(paths[0])["a"]) == set(labels)
 
 
 def test_a_workbook_has_neither_formulas_nor_links(file: Path, tmp_path: Path) -> None:
@@ -90,11 +95,3 @@ def test_a_table_written_as_it_is_is_noticed(survey: ob.Survey) -> None:
     found = formulas(survey.to_frame().write_csv())
     assert {"=1+1", "@SUM(A1)", "-1+1", "=A1", "-1+2"} <= set(found)
     assert "-5" not in found
-
-
-def test_synthetic_records_are_data(tmp_path: Path) -> None:
-    """A program that reads a copy reads the labels of the data."""
-    labels = ("=1+1", "@A1", "plain")
-    one = release((500, 300, 200), labels)
-    paths = ob.Survey(("a",), (one,)).posterior.write_synthetic(tmp_path, 1, format="csv")
-    assert set(pl.read_csv(paths[0])["a"]) == set(labels)

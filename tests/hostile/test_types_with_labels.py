@@ -109,16 +109,13 @@ def questions(query: Any, **vote: Any) -> dict[str, Callable[[], Any]]:
     }
 
 
-def test_a_type_hands_out_no_label(opened: Any) -> None:
+def test_a_type_hands_out_no_label_and_keys_must_be_given(opened: Any) -> None:
     query = opened.query()
     shown = [repr(opened), repr(query), repr(opened.schema), repr(query.domain)]
     for ask in (*questions(query, **VOTE).values(), *questions(query, **BUCKETS).values()):
         shown.append(said(ask))
     assert len(shown) > 20
     assert [text for text in shown if CANARY in text] == []
-
-
-def test_categories_and_keys_must_be_given(opened: Any) -> None:
     query = opened.query()
     with pytest.raises(ValueError, match="does not declare its"):
         ob.posterior(query, "vote", **BUCKETS)

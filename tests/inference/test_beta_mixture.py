@@ -63,12 +63,9 @@ def test_grouping_keeps_mean_and_variance_and_leaves_single_components_alone():
     assert alone.b == pytest.approx(b, rel=1e-9)
 
 
-def test_a_quantile_below_every_float_is_next_to_zero():
-    assert 0 <= single(1e-3, 5.0).quantile(0.001) < 1e-300
-
-
-def test_both_ends_are_alike():
+def test_quantiles_at_both_ends_are_alike():
     """What is near 1 has the digits of what is near 0."""
+    assert 0 <= single(1e-3, 5.0).quantile(0.001) < 1e-300
     mixtures = BetaMixtures(np.array([0.02, 3.0]), np.array([3.0, 0.02]), np.ones(2), np.arange(3))
     levels = np.array([0.4, 0.9, 0.99])[:, None]
     values, rest = mixtures.two_sided_quantile(levels)

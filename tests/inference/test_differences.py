@@ -62,14 +62,11 @@ def test_cumulative_probabilities_and_intervals_of_all_pairs_at_once():
     assert abs(zero[pairs.index(("smooth", "narrow"))] - 0.5) > 0.02  # not all of them are even
 
 
-def test_signs_of_differences_under_sparse_priors():
+def test_differences_under_sparse_priors_and_at_their_ends():
+    """Sums of weights are 1 but for rounding."""
     one, two = LAWS_OF_SPARSE_PRIORS
     found = BetaDifferences(mixtures([one, two]), mixtures([two, one])).cdf(np.zeros(1))
     assert found == pytest.approx([below(one, two, 0.0), below(two, one, 0.0)], abs=1e-3)
-
-
-def test_no_probability_is_beyond_its_ends():
-    """Sums of weights are 1 but for rounding."""
     weights = np.full(20, 1 / 20)
     law = BetaMixtures(np.arange(1.0, 21), np.arange(21.0, 1, -1), weights, np.array([0, 20]))
     assert weights.sum() > 1

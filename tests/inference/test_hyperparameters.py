@@ -36,13 +36,10 @@ def test_the_density_of_coordinates_is_that_of_the_priors():
     assert integrate.quad(of_kappa, -20, np.log(8.0))[0] == pytest.approx(KAPPA.cdf(8.0))
 
 
-def test_concentrations_neither_underflow_nor_overflow():
+def test_concentrations_neither_underflow_nor_leave_their_prior():
     for log_kappa, bound in ((-900.0, 1e-300), (900.0, 1e120)):
         found = concentrations(np.array(log_kappa), np.zeros(1))
         assert found == pytest.approx(bound)
-
-
-def test_outside_of_the_prior_is_impossible():
     priors = Priors(stats.uniform(1, 4), BETA)
     low, high = priors.ends()
     assert 0 < low < 0.01 < 1.6 < high < np.log(5)

@@ -78,18 +78,12 @@ def test_margins_of_a_public_number_are_compared():
     assert warned(released(drawn.ravel(), GAUSSIAN, 1000)) == []  # no margins
 
 
-def test_posteriors_of_parts_and_priors_of_the_number_say_nothing():
+def test_what_is_no_conflict():
     posterior = ob.noise_aware_posterior(sparse(k=400, columns=20))
     posterior.merged({"few": [(0, 0), (0, 1)]}).mean()
     posterior.marginal("row").mean()
     assert warned(sparse(k=400), records_prior=stats.poisson(10_000)) == []
-
-
-def test_draws_below_zero_are_no_conflict():
     assert warned(released([-14, -12, -16], GAUSSIAN)) == []
-
-
-def test_the_bias_of_floored_noise_is_no_conflict():
     rng, mechanism = np.random.default_rng(2), ob.LaplaceParameters(1.0, "floored")
     counts = rng.multinomial(4000, rng.dirichlet(np.ones(400)))
     drawn = counts + FlooredLaplace(1.0).simulate(counts.shape, rng)

@@ -52,16 +52,13 @@ def test_right_draws_agree():
     assert min(found) > 0  # it says something
 
 
-def test_an_atom_that_no_draw_is_at_is_noticed():
+def test_atoms_and_peaks_that_no_draw_is_at_are_noticed():
     """Where a prior of 0.001 says that a category is empty, in spite of five records released."""
     prior, log_likelihood = np.full(3, 1e-3), near((50, 5, 5), 3.0)
     some = (SETS > 0).all(axis=1)
     weights = special.softmax(log_likelihood(SETS) + log_rising(SETS, prior).sum(axis=1))
     assert weights[some].sum() < 0.9
     assert look(log_likelihood, prior, some) > LARGEST
-
-
-def test_a_peak_that_no_draw_is_at_is_noticed():
     at_release = SETS[:, 0] > 35
     assert look(two_peaks, np.ones(3), at_release) > LARGEST
 

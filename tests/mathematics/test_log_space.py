@@ -24,13 +24,10 @@ def test_agrees_with_scipy(shape: tuple[int, ...], center: float) -> None:
     assert np.array_equal(values, before)
 
 
-def test_of_nothing_and_of_infinities() -> None:
+def test_ends_of_sums_and_of_logits() -> None:
     assert log_sum_exp(np.zeros((2, 0)), axis=1).tolist() == [-np.inf, -np.inf]
     values = np.array([[-np.inf, -np.inf], [np.inf, 0.0], [np.inf, -np.inf]])
     assert log_sum_exp(values, axis=1).tolist() == [-np.inf, np.inf, np.inf]
-
-
-def test_logits_to_the_smallest_float() -> None:
     logits = np.linspace(-700, 700, 1401)
     assert np.allclose(logistic(logits), expit(logits), rtol=2.0**-50, atol=0)
     assert logistic(np.array([-744.0, 744.0])).tolist() == [pytest.approx(np.exp(-744.0)), 1.0]

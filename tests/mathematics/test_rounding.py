@@ -128,12 +128,9 @@ def test_nearest_parts_would_exceed_it():
     assert divided(limit, weights) == pytest.approx(nearest, rel=1e-14)
 
 
-def test_one_part_is_the_whole_and_halves_are_halves():
+def test_one_part_is_the_whole_and_sums_round_up():
     assert divided(0.3, [7.0]) == (0.3,)
     assert divided(1.0, [1.0, 1.0]) == (0.5, 0.5)
-
-
-def test_sums_round_up():
     assert Fraction(sum_up([0.1, 0.2])) >= Fraction(0.1) + Fraction(0.2)
     assert sum_up([1.0, 1e-30]) == math.nextafter(1.0, 2.0)
     assert sum_up([1.0, math.inf]) == math.inf

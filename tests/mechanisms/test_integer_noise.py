@@ -35,15 +35,13 @@ def test_tails_are_sums_of_the_masses(noise: DiscreteLaplace | FlooredLaplace) -
 
 
 @pytest.mark.parametrize("noise", NOISE, ids=repr)
-def test_nothing_is_beyond_its_reach(noise: DiscreteLaplace | FlooredLaplace) -> None:
+def test_nothing_is_beyond_its_reach_and_draws_follow_the_law(
+    noise: DiscreteLaplace | FlooredLaplace,
+) -> None:
     """And little less would not do."""
     reach, largest = noise.reach(30.0), float(noise.log_mass(0))
     assert max(noise.log_mass([-reach - 1, reach + 1])) < largest - 30
     assert max(noise.log_mass([2 - reach, reach - 2])) > largest - 30
-
-
-@pytest.mark.parametrize("noise", NOISE, ids=repr)
-def test_simulated_noise_follows_its_law(noise: DiscreteLaplace | FlooredLaplace) -> None:
     drawn = noise.simulate((2, 10_000), np.random.default_rng(1)).ravel()
     law = dict(zip(range(-40, 41), np.exp(noise.log_mass(np.arange(-40, 41))), strict=True))
     assert not oracles.rejects(drawn.tolist(), law)

@@ -102,14 +102,11 @@ def test_a_plugin_is_listed_without_being_loaded(install: Any) -> None:
     assert Recorded.loaded == []
 
 
-def test_other_entry_points_are_not_mechanisms(install: Any) -> None:
+def test_entry_points_of_others_and_of_built_in_names_are_no_mechanisms(install: Any) -> None:
     install("uniform", Uniform, group="opendp_bayes.something_else")
     assert "uniform" not in available_mechanisms()
     with pytest.raises(ValueError, match=r"mechanism='uniform': .*not an installed"):
         load_mechanism("uniform")
-
-
-def test_a_plugin_cannot_replace_a_built_in_mechanism(install: Any) -> None:
     install("laplace_parameters", Uniform)
     assert load_mechanism("laplace_parameters") is LaplaceParameters
     assert Recorded.loaded == []

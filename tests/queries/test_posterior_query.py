@@ -424,7 +424,7 @@ def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
     ).release().d_in == ob.Distance(2, 2, 1)
 
 
-def test_a_plan_with_a_function_of_ones_own_is_refused():
+def test_plans_and_bounds_that_prove_nothing_are_refused():
     """Whatever features are enabled."""
     words = pl.col("s")
     for applied in (
@@ -434,9 +434,6 @@ def test_a_plan_with_a_function_of_ones_own_is_refused():
         query = context(split_evenly_over=1).query().with_columns(first=applied)
         with pytest.raises(ValueError, match=r"with_columns: .* a function of your"):
             ob.posterior(query, "first", categories=["a"], nulls="a", unknown="a")
-
-
-def test_bounds_that_prove_nothing():
     whole = context({"contributions": [Bound(by=["g"], per_group=1)]}, split_evenly_over=1)
     with pytest.raises((ValueError, OpenDPException), match="no Bound limits the number"):
         ob.posterior(whole.query(), "x", nulls="none")

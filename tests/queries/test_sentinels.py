@@ -49,13 +49,10 @@ def test_the_text_of_its_name_is_refused(policy: str, text: str) -> None:
         ob.posterior(query, "vote", categories=["a", "b"], **policies)
 
 
-def test_a_public_number_of_records_is_refused() -> None:
+def test_a_public_number_and_one_category_are_refused() -> None:
     query = context(changes=1).query()
     with pytest.raises(ValueError, match=r"leaves records out.* public, size=40"):
         ob.posterior(query, "vote", categories=["a", "b"], size=40, nulls=ob.DROP, unknown="b")
-
-
-def test_one_category_is_still_too_few() -> None:
     question = Question.of("vote", categories=["a"], nulls=ob.DROP, unknown=ob.DROP)
     with pytest.raises(ValueError, match="at least two categories, those for"):
         counts(question, [])

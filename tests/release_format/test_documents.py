@@ -230,21 +230,20 @@ def test_equal_draws_of_other_tables_are_not_one_release() -> None:
             check_given_once({"one": one, "other": same})
 
 
-def test_a_promise_of_nothing_keeps_the_public_number() -> None:
+def test_a_promise_of_nothing_keeps_its_number_and_merged_labels_their_parts() -> None:
     for size in (None, 7):
         assert (PrivacyGuarantee.none(size).size, PrivacyGuarantee.none(size).is_stated) == (
             size,
             False,
         )
     assert PrivacyGuarantee.none(7).relation == "change-one"
-
-
-# --- merges of more than two labels
-def test_every_label_is_merged_into_its_own_part() -> None:
     labels = ["a", "b", "c", "d", "e"]
     merge = {"z": ["b"], "y": ["e", "a"], "x": ["d"], "w": ["c"]}
     assert merged_places(merge, labels).tolist() == [1, 0, 3, 2, 1]
     assert np.unique(merged_places(merge, labels)).size == 4
+
+
+# --- merges of more than two labels
 
 
 @pytest.mark.parametrize(

@@ -120,22 +120,16 @@ def counts_of(frame, **arguments):
     )
 
 
-def test_a_spare_name_reads_like_no_label():
+def test_spare_names_and_cells_of_another_type_are_told_apart():
+    """It counted `(True, True)`, the cell for all others, as `(1, True)`."""
     taken = ["Other", "(other)", "((OTHER)) "]
     for number in range(4):
         assert spare("other", taken[:number]) == "(" * number + "other" + ")" * number
-
-
-def test_a_cell_elsewhere_of_another_type_is_another_cell():
-    """It counted `(True, True)`, the cell for all others, as `(1, True)`."""
     frame = pl.LazyFrame({"a": [0, 0, 1, 1, 1], "b": [True, False, True, True, False]})
     of = {"column": ["a", "b"], "categories": {"a": [0, 1]}, "nulls": {"a": 0, "b": True}}
     unknown = {"a": 0, ("a", "b"): (True, True)}
     found = counts_of(frame, unknown=unknown, cells=[(1, True), (0, True)], **of)
     assert found == {identity((1, True)): 2, identity((0, True)): 1, identity((True, True)): 2}
-
-
-def test_a_bucket_of_another_type_has_cells_of_its_own():
     frame = pl.LazyFrame({"a": [1, 2, None, None], "b": [True, False, True, True]})
     of = {"column": ["a", "b"], "categories": {"a": [1, 2]}, "unknown": {"a": 2}}
     found = counts_of(frame, nulls={"a": True, "b": True}, **of)
@@ -152,20 +146,14 @@ FRAME = pl.LazyFrame({"a": [0, 1], "b": [0, 1], "vote": ["yes", "no"]})
 VOTE = {"categories": ["yes", "no"], "nulls": "no", "unknown": "no"}
 
 
-def test_keys_of_several_columns_are_of_the_types_of_the_columns():
+def test_keys_priors_and_names_are_of_the_types_that_were_stated():
     """`(True, 0)` was the group of `(1, 0)`, under the name `(True, 0)`."""
     grouped = query(FRAME, contributions=1).group_by("a", "b")
     with pytest.raises(TypeError, match=r"True does not fit .*Int64"):
         ob.posterior(grouped, "vote", **with_groups(VOTE, {"a": [1, True], "b": [1, 0]}))
-
-
-def test_a_prior_by_label_is_of_these_labels():
     integers = {"categories": [0, 1], "nulls": 0, "unknown": 0}
     with pytest.raises(ValueError, match="entry for each of 0, 1"):
         ob.posterior(query(FRAME, contributions=1), "a", **integers, prior={0: 1.0, True: 2.0})
-
-
-def test_questions_and_shares_have_texts_as_names():
     asked = {"column": "vote", **VOTE}
     with pytest.raises(TypeError, match="be a str, not Answer"):
         ob.survey(query(FRAME, contributions=1), {Answer.YES: asked})
@@ -290,7 +278,7 @@ def test_releases_of_other_labels_are_not_equal(name):
         assert hash(copied) == hash(release)
 
 
-def test_releases_are_equal_by_every_field():
+def test_releases_are_equal_by_every_field_and_by_the_types_of_labels() -> None:
     same = replace(NUMBERED, categories=(np.int64(0), np.int64(1)))
     assert (same, hash(same)) == (NUMBERED, hash(NUMBERED))
     changes = {"noisy_counts": (41, 19)}, {"categories": (1, 0)}, {"prior": (1.0, 2.0)}
@@ -299,7 +287,4 @@ def test_releases_are_equal_by_every_field():
         assert replace(NUMBERED, **changed) != NUMBERED
     assert replace(GROUPED, rest=8) != GROUPED
     assert GroupedRelease != NUMBERED
-
-
-def test_merged_labels_that_python_calls_equal_are_told_apart() -> None:
     assert merged_places({"yes": [True], "one": [1, "1"]}, [1, True, "1"]).tolist() == [1, 0, 1]

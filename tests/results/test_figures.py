@@ -45,14 +45,11 @@ def test_it_says_what_it_shows() -> None:
         assert part in shown
 
 
-def test_labels_are_not_mathematics() -> None:
+def test_labels_are_text_and_means_are_within_the_axes() -> None:
     """`$b^$` as mathematics could not be drawn."""
     ax = PARTIES.plot()
     assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "$b^$", "3", "d"]
     ax.figure.canvas.draw()
-
-
-def test_a_mean_near_0_is_within_the_axes() -> None:
     ax = changed(PARTIES, noisy_counts=(0, 30, 80, 90), mechanism=LaplaceParameters(0.1)).plot()
     assert ax.get_xlim()[0] < 0
 

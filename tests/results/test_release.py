@@ -47,14 +47,11 @@ def test_a_release_is_frozen(field):
         setattr(release(), field, None)
 
 
-def test_equality_and_hash_are_by_value():
+def test_a_release_is_a_value_and_not_the_data_that_it_holds():
+    """What a measurement drew has no posterior; the same in another order would be another rule."""
     assert release() == release()
     assert hash(release()) == hash(release())
     assert release() != release(noisy_counts=(3, 1, 1))
-
-
-def test_a_release_is_not_the_data_that_it_holds():
-    """What a measurement drew has no posterior; the same in another order would be another rule."""
     made = release()
     data = ReleasedData(
         **{of.name: getattr(made, of.name) for of in dataclasses.fields(ReleasedData)}
@@ -62,16 +59,13 @@ def test_a_release_is_not_the_data_that_it_holds():
     assert made != data
     assert data != made
     assert data == copy.deepcopy(data)
-
-
-def test_concentration_cannot_change_the_release():
     made = release()
     made.concentration[0] = 99.0
     assert made.concentration[0] == 3.5
 
 
 # --- the plug-in posterior
-def test_plug_in_of_two_categories_is_the_beta_of_the_first():
+def test_plug_ins_are_the_beta_of_the_first_or_a_dirichlet():
     made = release(noisy_counts=(7, 3), categories=("yes", "no"), prior=(1.0, 2.0), size=10)
     assert made.plug_in.dist.name == "beta"
     assert made.plug_in.args == (8.0, 5.0)
@@ -79,9 +73,6 @@ def test_plug_in_of_two_categories_is_the_beta_of_the_first():
     assert (
         made.plug_in.ppf([0.025, 0.975]).tolist() == stats.beta(8, 5).ppf([0.025, 0.975]).tolist()
     )
-
-
-def test_plug_in_of_more_categories_is_the_dirichlet():
     made = release()
     assert isinstance(made.plug_in, type(stats.dirichlet([1.0, 1.0])))
     assert made.plug_in.alpha.tolist() == [3.5, 1.0, 4.0]

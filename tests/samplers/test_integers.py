@@ -214,15 +214,12 @@ def test_uniform_below(bound: int, dtype: type) -> None:
         assert oracles.rejects(observed, wrong_law)
 
 
-def test_uniform_below_bounds_of_any_length() -> None:
+def test_uniform_below_bounds_of_any_length_and_of_their_own() -> None:
     """Of so many numbers some are in the lowest quarter and some in the highest."""
     drawn = uniform_below(np.full(100, 2**100, dtype=object))
     assert all(0 <= number < 2**100 for number in drawn)
     assert min(drawn) < 2**98
     assert max(drawn) >= 3 * 2**98
-
-
-def test_uniform_below_bounds_of_their_own() -> None:
     bounds = np.tile([1, 3, (1 << 63) - 1, 1 << 40], 500)
     drawn = uniform_below(bounds)
     assert np.all((drawn >= 0) & (drawn < bounds))

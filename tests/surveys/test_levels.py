@@ -75,6 +75,9 @@ def posterior(request: pytest.FixtureRequest) -> Any:
 
 
 def test_sums_are_exact_where_they_are_least_probable() -> None:
+    """Newton's steps towards the tilt of the middle go to and fro, within what bounds it. Two
+    peaks in either law, far apart; sums between are e^-60 as probable, and less.
+    """
     rng = np.random.default_rng(0)
     one, other = -0.5 * np.arange(60) ** 1.5 * rng.uniform(1, 2, (4, 1)), rng.normal(0, 9, (4, 80))
     other[1, :7] = -np.inf
@@ -84,10 +87,6 @@ def test_sums_are_exact_where_they_are_least_probable() -> None:
         for at, total in enumerate(first[row] + np.arange(50)):
             exact = exact_sum(one[row], other[row], total)
             assert found[row, at] == pytest.approx(exact, abs=1e-6)
-
-
-def test_sums_whose_tilts_newton_does_not_find() -> None:
-    """Newton's steps towards the tilt of the middle go to and fro, within what bounds it."""
     one = [-21.380927, -22.408532, -22.83716, -22.946381, -22.847158, -22.598207, -22.235327]
     one += [-24.35752, -26.406341, -28.394126, -30.330249, -32.222023, -34.075275, -35.89473]
     one += [-37.68428, -39.447168, -41.186128]
@@ -96,10 +95,6 @@ def test_sums_whose_tilts_newton_does_not_find() -> None:
     found = log_sums(np.array([one]), np.array([other]), np.array([10]), 15, np.array([0.96816058]))
     for at, total in enumerate(range(10, 25)):
         assert found[0, at] == pytest.approx(exact_sum(one, other, total), abs=1e-6)
-
-
-def test_sums_in_a_valley_that_no_tilt_brings_to_the_middle() -> None:
-    """Two peaks in either law, far apart; sums between are e^-60 as probable, and less."""
     places = np.arange(90)
     one = np.maximum(-3.0 * places, -3.0 * (89 - places)) + np.zeros((2, 1))
     other = np.maximum(-2.5 * places, 4.0 * (places - 89)) + np.zeros((2, 1))
@@ -260,13 +255,10 @@ def test_draws_have_the_laws_that_are_computed(posterior: Any) -> None:
     assert min(p_values) > 1e-3 / len(p_values)
 
 
-def test_windows_that_are_too_large_are_refused() -> None:
+def test_large_windows_and_levels_without_names_are_refused() -> None:
     drawn = np.full(2000, 10**6)
     with pytest.raises(ValueError, match=r"in all windows.* 6.7e[+]07"):
         flat(2000, drawn, DiscreteLaplace(1e4), None, 10**10)
-
-
-def test_levels_are_given_by_name() -> None:
     with pytest.raises(TypeError, match="releases, parts: must be mappings"):
         LevelsPosterior(ob.Release, PARTS)
 

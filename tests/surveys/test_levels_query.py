@@ -238,15 +238,12 @@ def people(**unit: Any) -> Any:
     return plain_context(pl.LazyFrame(rows), unit, {"rho": 1e5})
 
 
-def test_people_of_several_rows_have_levels_where_the_unit_says_how_many() -> None:
+def test_units_of_several_rows_and_public_numbers_have_levels() -> None:
     tree = ob.levels("age", AGES, branching=4, **BUCKETS)
     found: Any = ob.survey(people(contributions=10).query(), tree).release()
     assert found["age"].d_in == 10
     fours = found.posterior["age by 4"].counts.mean()
     assert fours == pytest.approx(np.full(4, 100), abs=1)
-
-
-def test_a_public_number_of_records() -> None:
     data = plain_context(pl.LazyFrame({"age": AGES * 25}), {"changes": 1}, {"rho": 0.5})
     given = {**BUCKETS, "size": 400, "mechanism": "gaussian_parameters"}
     tree = ob.levels("age", AGES, branching=4, **given)

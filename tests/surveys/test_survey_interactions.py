@@ -300,15 +300,12 @@ def test_a_cycle_is_filled_in_by_what_was_measured(monkeypatch: pytest.MonkeyPat
     assert np.all(diffuse.std(axis=0) > 1.1 * law.std(axis=0))
 
 
-def test_implied_tables_agree_with_each_other_nearly() -> None:
+def test_implied_tables_agree_nearly_and_intervals_widen() -> None:
     model = path()
     found, _ = implied(model)
     pair = found.probabilities((0, 3))
     whole = found.probabilities((0, 1, 3)).reshape(-1, 2, 3, 2).sum(axis=2).reshape(-1, 4)
     assert abs(pair.mean(axis=0) - whole.mean(axis=0)).max() < 0.05 * pair.std(axis=0).min()
-
-
-def test_intervals_widen_and_means_stay() -> None:
     model = path()
     found, factors = implied(model)
     before, after = probabilities(model, factors, (0, 3)), found.probabilities((0, 3))
@@ -462,12 +459,9 @@ def survey(interactions: bool, size: int | None = 400) -> SurveyPosterior:
     return SurveyPosterior(noisy, draw(model, 100, rng), rng, interactions)
 
 
-def test_copies_warn_of_slopes_that_rest_on_an_assumption() -> None:
+def test_copies_warn_of_open_pairs_alone() -> None:
     with pytest.warns(UserWarning, match="pairs that no table has"):
         survey(True).synthetic(1)
-
-
-def test_surveys_without_open_pairs_have_no_interactions() -> None:
     rng = np.random.default_rng(0)
     looks = (look((0, 1), [30, 20, 10, 40]),)
     noisy = NoisyTables(("a", "b"), ((0, 1), (0, 1)), looks, 100)

@@ -156,15 +156,12 @@ def test_a_learned_concentration_is_the_mixture_over_its_grid() -> None:
     assert np.all(np.abs(counts.mean(axis=(0, 1)) - weights @ np.array(means)) < FARTHEST * error)
 
 
-def test_a_learned_concentration_is_log_logistic_about_half_a_record_a_cell() -> None:
+def test_priors_of_concentrations_and_of_counts() -> None:
     survey, drawn = case("path", 6, seed=3)
     model = model_of(survey, drawn, None)
     of = model.concentrations
     expected = stats.fisk(1.0, scale=0.5 * 4).logpdf(of) + np.log(of)  # of its logarithm
     np.testing.assert_allclose(np.diff(model.log_prior_of_concentrations), np.diff(expected))
-
-
-def test_priors_of_counts_that_are_looked_up_and_of_larger_ones() -> None:
     prior, chosen = CellPrior(np.array([0.25, 1.5])), np.array([[1], [0], [1]])
     counts = np.array([[0, 7, 4095], [4096, 1, 4000], [4094, 10**6, 4097]])
     alphas = np.array([1.5, 0.25, 1.5])[:, None]

@@ -262,7 +262,7 @@ def test_without_a_standard_error_nothing_fails():
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "ran\n"
 
 
-def test_the_filter_of_warnings_is_there_once_however_many_blocks_run():
+def test_guarded_blocks_add_one_filter_and_pass_public_messages():
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         for _ in range(3):
@@ -270,9 +270,6 @@ def test_the_filter_of_warnings_is_there_once_however_many_blocks_run():
                 pass
         assert warnings.filters.count(_FILTER) == 1
         assert warnings.filters[0] is _FILTER
-
-
-def test_guarded_passes_results_and_public_messages():
     assert guarded(lambda value: value + 1, "adding")(1) == 2
     with pytest.raises(RuntimeError, match=r"^size is public$") as caught:
         failing(ContractError("size is public"))(None)

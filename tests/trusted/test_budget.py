@@ -32,11 +32,17 @@ def test_a_budget_that_buys_nothing(budget):
         check_query_budget(budget)
 
 
-def test_the_delta_of_a_budget_is_that_of_approximate_losses_alone():
+def test_budgets_have_the_delta_of_approximate_losses_and_units_any_order():
     assert delta_of(dp.approximate(PURE), (1.0, 1e-6)) == 1e-6
     assert delta_of(dp.approximate(PURE), None) == 0.0
     assert delta_of(dp.approximate(ZCDP), (1.0, 1e-6)) == 0.0
     assert delta_of(PURE, 1.0) == delta_of(ZCDP, 1.0) == 0.0
+    orders = [["town", "year"], ["year", pl.col("town")]]
+    one, other = (
+        unit_in_words(*dp.unit_of(contributions=[dp.polars.Bound(by=by, per_group=2)]))
+        for by in orders
+    )
+    assert one == other == "contributions: (by=town+year per_group=2)"
 
 
 def test_a_loss_in_each_measure():
@@ -45,15 +51,6 @@ def test_a_loss_in_each_measure():
     assert loss_in(ZCDP)(loss) == (0.25,)
     assert loss_in(dp.approximate(PURE))(loss) == (1.0, 1e-6)
     assert loss_in(dp.approximate(ZCDP))(loss) == (0.25, 0.0)
-
-
-def test_a_unit_is_the_same_in_whichever_order_its_columns_are_named():
-    orders = [["town", "year"], ["year", pl.col("town")]]
-    one, other = (
-        unit_in_words(*dp.unit_of(contributions=[dp.polars.Bound(by=by, per_group=2)]))
-        for by in orders
-    )
-    assert one == other == "contributions: (by=town+year per_group=2)"
 
 
 def test_what_is_computed_of_a_column_makes_another_unit_than_the_column():

@@ -80,7 +80,7 @@ def test_under_a_public_number_every_record_is_counted() -> None:
         cells(index=(0, 1, -1), space=PUBLIC)
 
 
-def test_what_was_checked_stays_as_it_is() -> None:
+def test_what_was_checked_stays_and_an_axis_may_have_spare_places() -> None:
     """An index that somebody made wrong afterwards would fail for some records only."""
     index, values = np.array([0, 1, 2]), ["yes", "no"]
     axis = Axis("vote", "text", values, 2, 2)
@@ -89,9 +89,6 @@ def test_what_was_checked_stays_as_it_is() -> None:
     assert (made.index.tolist(), axis.values) == ([0, 1, 2], ("yes", "no"))
     with pytest.raises(ValueError, match="read-only"):
         made.index[2] = 99
-
-
-def test_an_axis_may_have_more_places_than_it_uses() -> None:
     assert cells(index=(0, 1, 2, -1)).counts(
         pl.DataFrame({"vote": ["no", None, "?"], "number": [3, 4, 5]})
     ).tolist() == [5, 3, 4]

@@ -17,8 +17,10 @@ def measurement():
     return posterior >> ob.m.then_laplace_parameters(PURE, 1.0)
 
 
-def test_what_follows_a_measurement_is_post_processing():
+def test_what_follows_a_measurement_is_post_processing_and_anything_else_before_it_an_error():
     assert (measurement() >> (lambda release: release.categories))(DATA) == (True, False)
+    with pytest.raises(TypeError, match="Cannot chain"):
+        3 >> COUNTS
 
 
 def test_partial_constructors_follow_spaces_transformations_and_one_another():
@@ -28,8 +30,3 @@ def test_partial_constructors_follow_spaces_transformations_and_one_another():
     assert one.map(3) == other.map(3) == measurement().map(3) == 3.0
     opendps = SPACE >> COUNTS >> ob.t.then_count_vector() >> dp.m.then_laplace(2.0)
     assert opendps.map(3) == 1.5
-
-
-def test_anything_else_before_it_is_an_error():
-    with pytest.raises(TypeError, match="Cannot chain"):
-        3 >> COUNTS

@@ -56,7 +56,7 @@ def test_an_interrupt_waits_for_the_end_of_the_block() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_blocks_may_be_nested() -> None:
+def test_blocks_may_be_nested_and_do_nothing_without_an_interrupt() -> None:
     reached = []
     with pytest.raises(KeyboardInterrupt), deferred_interrupts():
         with deferred_interrupts():
@@ -64,9 +64,6 @@ def test_blocks_may_be_nested() -> None:
             reached.append("inner")
         reached.append("outer")
     assert reached == ["inner", "outer"]
-
-
-def test_without_an_interrupt_nothing_happens() -> None:
     with deferred_interrupts():
         deliver_interrupt()
     deliver_interrupt()

@@ -238,15 +238,12 @@ def test_refuses_arguments(path, arguments, error, message):
     assert not path.exists()
 
 
-def test_refuses_places(tmp_path):
+def test_a_ledger_is_where_it_was_opened_and_nothing_else_is_one(tmp_path):
     with pytest.raises(ob.LedgerError, match=r"cannot be used \(No such"):
         ob.Ledger(tmp_path / "none" / "b.ledger", epsilon=1.0)
     assert not (tmp_path / "none").exists()
     with pytest.raises(ob.LedgerError, match=r"cannot be used \(unable to open"):
         ob.Ledger(tmp_path)
-
-
-def test_a_context_takes_a_ledger_alone():
     with pytest.raises(TypeError, match=r"ledger='b.ledger': .*a Ledger"):
         opened("b.ledger")
 

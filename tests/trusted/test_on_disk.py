@@ -76,12 +76,18 @@ def test_only_the_owner_reads_it(umask, temporary):
         os.umask(before)
 
 
-def test_it_goes_with_the_block(temporary):
+def test_it_goes_with_the_block_and_when_closed(temporary):
     with ob.on_disk(FRAME) as scan:
         assert len(list(temporary.iterdir())) == 1
     assert not list(temporary.iterdir())
     with pytest.raises(FileNotFoundError):
         scan.collect()
+    frame = ob.on_disk(FRAME)
+    assert frame.scan.collect().height == 3
+    assert frame.scan.collect().height == 3
+    frame.close()
+    frame.close()
+    assert not list(temporary.iterdir())
 
 
 def test_it_goes_with_an_error_in_the_block(temporary):
@@ -91,15 +97,6 @@ def test_it_goes_with_an_error_in_the_block(temporary):
 
     with pytest.raises(RuntimeError, match="inside"):
         fail()
-    assert not list(temporary.iterdir())
-
-
-def test_it_goes_when_closed_and_closing_again_is_nothing(temporary):
-    frame = ob.on_disk(FRAME)
-    assert frame.scan.collect().height == 3
-    assert frame.scan.collect().height == 3
-    frame.close()
-    frame.close()
     assert not list(temporary.iterdir())
 
 

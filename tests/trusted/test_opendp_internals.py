@@ -76,21 +76,15 @@ def query() -> Any:
     return context_of().query().filter(pl.col("age") > 3)
 
 
-def test_a_query_of_a_frame_belongs_to_a_query(query: Any) -> None:
+def test_a_query_has_its_parts_in_this_order(query: Any) -> None:
     assert type(internals.belongs_to(query)) is Query
     assert type(internals.belongs_to(query.group_by("vote"))) is Query
-
-
-def test_a_query_has_its_parts_by_these_names() -> None:
     context = context_of()
     parts = internals.parts_of(internals.belongs_to(context.query()))
     domain, metric = parts.chain
     assert (domain, metric) == context.accountant.input_space
     assert parts.output_measure == dp.max_divergence()
     assert (parts.d_in, parts.d_out, parts.context) == (2, 0.5, context)
-
-
-def test_a_query_is_made_of_its_parts_in_this_order(query: Any) -> None:
     parts = internals.parts_of(internals.belongs_to(query))
     assert internals.parts_of(Query(*parts)) == parts
 
@@ -115,14 +109,11 @@ def test_an_object_remembers_what_made_it_until_that_is_taken() -> None:
     internals.forget_origin(measurement)  # of what has none
 
 
-def test_a_frame_is_made_of_a_domain() -> None:
+def test_frames_are_made_of_domains_and_these_of_columns() -> None:
     columns = [dp.series_domain("vote", dp.option_domain(dp.atom_domain(T=str)))]
     frame = internals.frame_of(dp.lazyframe_domain(columns))
     assert frame.collect_schema() == {"vote": pl.String}
     assert frame.collect().height == 0
-
-
-def test_a_domain_is_made_of_a_column() -> None:
     domain = internals.domain_of_column("age", pl.Int64())
     assert isinstance(domain, dp.Domain)
     assert "age" in str(domain)

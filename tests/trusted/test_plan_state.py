@@ -87,7 +87,7 @@ def test_bounds_of_every_entry_of_the_privacy_unit_are_remembered() -> None:
             ob.posterior(anew.filter(pl.int_range(pl.len()).over("s") < 1), **OF_I)
 
 
-def test_a_name_that_was_coded_is_free_for_other_values() -> None:
+def test_coded_names_and_constants_of_a_select_are_followed() -> None:
     """What `select` leaves out is not coded any more, nor what `with_columns` replaces."""
     for plan in (
         lambda q: q.select("i", bin=C("i") + 1).filter(C("bin") > 0),
@@ -97,9 +97,6 @@ def test_a_name_that_was_coded_is_free_for_other_values() -> None:
     coded = query().with_columns(bin=CUT).select("i", "bin")
     with pytest.raises(ValueError, match="filter: 'bin' is a Categorical"):
         ob.posterior(coded.filter(C("bin") == "a"), **OF_I)
-
-
-def test_a_select_may_hold_constants_beside_a_column() -> None:
     for exprs in (("i", pl.lit(1).alias("one")), (pl.lit(1).alias("one"), "i")):
         assert ob.posterior(query().select(*exprs), **OF_I).release().d_in == 1
     for mixed in (C("i") + pl.lit(1), pl.lit(1) + C("i")):
@@ -131,13 +128,10 @@ def test_every_part_of_an_expression_is_looked_at() -> None:
         ob.posterior(coded.with_columns(i=pl.when(C("bin") == "a").then(1).otherwise(0)), **OF_I)
 
 
-def test_the_type_that_a_mapping_returns_is_looked_at() -> None:
+def test_types_of_mappings_and_rules_of_computed_keys() -> None:
     mapped = C("s").replace_strict({"a": "b"}, default="c", return_dtype=pl.Categorical)
     with pytest.raises(ValueError, match="replace_strict to Categorical makes a Categorical"):
         ob.posterior(query().with_columns(b=mapped), **OF_I)
-
-
-def test_no_rule_is_said_of_a_key_that_is_computed_beside_a_named_one() -> None:
     for by in (["s", C("i") % 2], [C("i") % 2, "s"]):
         limited = query(of_persons()).truncate_per_group(2, by=by, keep="first")
         assert truncation_of(limited).kept == ""

@@ -40,15 +40,12 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_hive_partitions_are_columns_to_filter_by(folder):
+def test_partitions_are_columns_and_others_are_read_unless_the_path_leaves_them_out(folder):
+    """A filter is applied after reading, so broken files of another partition are noticed."""
     frame = pl.scan_parquet(folder / "**/*.parquet", hive_partitioning=True)
     assert counted(frame) == (8, 10, 15, 20)
     assert counted(frame, pl.col("region") == "é") == (4, 2, 3, 4)
     assert counted(frame, (pl.col("region") == "é") & (pl.col("year") == 2021)) == (3, 0, 0, 0)
-
-
-def test_files_of_other_partitions_are_read_unless_the_path_leaves_them_out(folder):
-    """A filter is applied after reading, so broken files of another partition are noticed."""
     for file in folder.glob("region=south/**/*.parquet"):
         file.write_bytes(b"no file of Parquet")
     whole = pl.scan_parquet(folder / "**/*.parquet", hive_partitioning=True)

@@ -169,12 +169,9 @@ def test_balanced_groups_leave_no_record_in_none(monkeypatch: pytest.MonkeyPatch
     assert counts == [[100, 100, 101, 100, 100, 101], [200, 201, 201], [200, 201, 201]]
 
 
-def test_what_is_left_out_is_shown_by_the_name_that_users_write() -> None:
+def test_labels_and_priors_of_groups_are_shown_as_users_write_them() -> None:
     assert repr(ob.DROP) == "DROP"
     assert repr({"nulls": ob.DROP}) == "{'nulls': DROP}"
-
-
-def test_the_prior_of_a_group_is_shown_in_the_order_of_the_labels() -> None:
     made = ob.posterior(query().group_by("sex"), **BY_SEX, prior=[1.0, 2.0, 4.0])
     assert "prior='(1, 2, 4)'" in repr(made)
     (said,) = made.summarize()["prior"]

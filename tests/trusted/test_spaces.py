@@ -38,13 +38,10 @@ POSTERIORS = [
 ]
 
 
-def test_spaces_that_differ_have_different_identity():
+def test_spaces_are_equal_to_opendp_where_they_are_the_same():
     for one, other in combinations([*COUNTS, *POSTERIORS], 2):
         assert one.identifier != other.identifier
         assert one.domain != other.domain
-
-
-def test_equal_spaces_are_one_to_opendp():
     for space in (*COUNTS, *POSTERIORS):
         twin = replace(space)
         assert twin.domain == space.domain

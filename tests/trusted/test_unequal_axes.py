@@ -152,16 +152,13 @@ def test_tables_of_the_same_labels_are_told_apart_by_the_order_of_their_columns(
     assert named.output_domain.descriptor.axes == ("b", "a")
 
 
-def test_a_prior_of_unequal_numbers_is_that_of_every_group() -> None:
+def test_priors_and_labels_of_groups_keep_their_order() -> None:
     space = CountsSpace.of_groups(("n", "s"), ("x", "y", "z"), None)
     wanted = (1.0, 2.0, 3.0, 1.0, 2.0, 3.0)
     assert space.as_prior([1.0, 2.0, 3.0]) == wanted
     assert space.as_prior({"z": 3.0, "x": 1.0, "y": 2.0}) == wanted, "by label, not by order"
     alone = CountsSpace(("x", "y", "z"), None)
     assert alone.as_prior({"z": 3.0, "x": 1.0, "y": 2.0}) == (1.0, 2.0, 3.0)
-
-
-def test_groups_that_python_takes_for_equal_have_labels_of_their_own() -> None:
     space = CountsSpace.of_groups((1, True), ("x", "y"), None)
     assert groups_and_labels(space.categories) == ((1, True), ("x", "y"))
 

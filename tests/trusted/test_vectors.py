@@ -87,16 +87,13 @@ def test_a_map_is_the_largest_distance_of_all_neighbours(name, size, d_in):
     )
 
 
-def test_the_root_is_rounded_up():
+def test_roots_and_distances_are_rounded_up():
     for value in [*range(2000), 2 * 3**40, 2 * (2**62) ** 2, 2**53 + 1, 10**30 + 1]:
         root = sqrt_up(value)
         assert Fraction(root) ** 2 >= value
         if value:
             assert Fraction(math.nextafter(math.nextafter(root, 0.0), 0.0)) ** 2 < value
     assert any(Fraction(math.sqrt(value)) ** 2 < value for value in range(2000)), "to nearest"
-
-
-def test_so_is_the_distance_of_vectors():
     counts = counts_of("one column", 2000)
     vectors = counts >> ob.t.then_count_vector(MO="L2Distance<f64>")
     assert all(Fraction(vectors.map(d_in)) ** 2 >= 2 * d_in**2 for d_in in range(2000))

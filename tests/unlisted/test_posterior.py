@@ -420,7 +420,7 @@ def test_the_share_of_everything_else_is_held_in_several_worlds() -> None:
     check_everything_else(worlds, 10)
 
 
-def test_keys_that_are_alike_are_warned_of() -> None:
+def test_keys_that_are_alike_are_warned_of_and_have_the_same_interval() -> None:
     alike = share_of_everything_else(WORLDS["3000 equal, mean 20"], 0)
     assert alike[3].warning == MANY_ALIKE
     truth, draws = alike[0], alike[3].shares_of_all
@@ -428,9 +428,6 @@ def test_keys_that_are_alike_are_warned_of() -> None:
     assert draws.mean[-1] == pytest.approx(truth, rel=0.06)
     without = NoisyKeys(alike[3].keys.law, alike[3].keys.noisy_counts, NONE)
     assert counts_of_keys(without).warning is None
-
-
-def test_keys_with_the_same_noisy_count_have_the_same_interval() -> None:
     law = OptimalThreshold(1.0, 1e-8)
     found = counts_of_keys(NoisyKeys(law, np.array([25, 19, 25]), NONE, 12, DiscreteLaplace(5.0)))
     assert found.mean[0] == found.mean[2]

@@ -144,7 +144,7 @@ def test_several_records_need_a_log_concave_law() -> None:
     assert (of_two, of_any) == pytest.approx((0.36, 0.8341), abs=1e-4)
 
 
-def test_rounded_weights_are_not_log_concave_and_what_that_costs_is_counted() -> None:
+def test_what_rounded_weights_and_many_records_cost() -> None:
     law = OptimalThreshold(1.0, 1e-8)
     weights = law.weights
     ratios = zip(weights, weights[1:], weights[2:], strict=False)
@@ -153,9 +153,6 @@ def test_rounded_weights_are_not_log_concave_and_what_that_costs_is_counted() ->
     group = 1e-8 * (1 + math.e + math.e**2)
     found = delta_of_discovery(law, 3.0, records=3)
     assert group * (1 - 1e-12) <= found <= group * (1 + 1e-9)
-
-
-def test_so_many_records_that_nothing_is_hidden() -> None:
     law = OptimalThreshold(3.0, 0.05)
     n = len(law.weights)
     assert delta_of_discovery(law, 2.0, records=n) == 1.0

@@ -216,7 +216,7 @@ def test_frames_in_memory_and_of_others_are_refused() -> None:
             )
 
 
-def test_ibis_on_another_engine_is_refused() -> None:
+def test_other_engines_are_refused_and_narwhals_are_those_beneath() -> None:
     import ibis
 
     other = ibis.sqlite.connect()
@@ -225,9 +225,6 @@ def test_ibis_on_another_engine_is_refused() -> None:
             columns(other.create_table("t", schema={"a": "int64"}), ["a"])
     finally:
         other.disconnect()
-
-
-def test_narwhals_frames_are_those_beneath() -> None:
     nw = pytest.importorskip("narwhals")
     table = nw.from_native(duckdb.connect().sql("SELECT 1 AS a"))
     assert columns(table, ["a"]).collect().item() == 1

@@ -287,14 +287,13 @@ def test_that_noise_is_private() -> None:
     assert loss(1.05) > 1.04 * epsilon
 
 
-def test_an_average_by_the_prior() -> None:
+def test_averages_by_the_prior_and_the_largest_program_are_solved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     least = least_error(6, [0.2, 0.2], 1.0, "prior")
     assert least.value < 0.85 * least_error(6, [0.2, 0.2], 1.0).value
     same = least_error(6, [1.0, 1.0], 1.0, "prior")
     assert same.value == pytest.approx(least_error(6, [1.0, 1.0], 1.0).value, rel=1e-9)
-
-
-def test_the_largest_program_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(least_error.__globals__, "LARGEST_PROGRAM", 4)
     assert 0 < least_error(3, [1.0, 1.0], 1.0).value < 1
     with pytest.raises(ValueError, match="there are 5 data sets"):

@@ -160,10 +160,14 @@ def test_a_context_and_the_core_refuse_the_smoothed_measure(posterior: dp.Transf
         )
 
 
-def test_features_are_asked_for() -> None:
+def test_features_are_asked_for_and_every_public_name_is_there() -> None:
     dp.disable_features("honest-but-curious")
     with pytest.raises(ValueError, match="smoothed builds on components"):
         obs.smoothed(CORNERS, size=SIZE)
+    assert set(obs.__all__) <= set(dir(obs))
+    assert all(getattr(obs, name) is not None for name in obs.__all__)
+    with pytest.raises(AttributeError, match="opendp_bayes_smoothed' has no attribute 'smooth'"):
+        obs.smooth  # noqa: B018
 
 
 def test_the_mathematics_loads_neither_opendp_nor_polars() -> None:
@@ -174,13 +178,6 @@ def test_the_mathematics_loads_neither_opendp_nor_polars() -> None:
         " set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_every_public_name_is_there() -> None:
-    assert set(obs.__all__) <= set(dir(obs))
-    assert all(getattr(obs, name) is not None for name in obs.__all__)
-    with pytest.raises(AttributeError, match="opendp_bayes_smoothed' has no attribute 'smooth'"):
-        obs.smooth  # noqa: B018
 
 
 def test_nothing_handed_out_changes_the_smoothed_map(posterior: dp.Transformation) -> None:

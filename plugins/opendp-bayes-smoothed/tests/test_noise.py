@@ -40,13 +40,10 @@ def test_too_little_noise_is_caught() -> None:
     assert np.all(more < own)
 
 
-def test_the_kernel_of_the_noise_is_a_law() -> None:
+def test_the_kernel_is_a_law_within_reach() -> None:
     kernel = noise_kernel(6, 2, 1.7)
     assert kernel.shape == (7, 49)
     assert kernel.sum(axis=1) == pytest.approx(np.ones(7), rel=1e-13)
-
-
-def test_noise_or_samples_beyond_reach_are_not_tabulated() -> None:
     assert log_noised_profiles(2000, 1000, 2, 2.0, 0.5) is None
     assert log_noised_profiles(10**6, 10, 3, 2.0, 0.5) is None
 

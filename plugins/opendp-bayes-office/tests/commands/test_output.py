@@ -297,18 +297,12 @@ def loaded_by(*asked: str) -> "dict[str, list[str]]":
     return json.loads(ended.stdout.splitlines()[-1])
 
 
-def test_help_waits_for_none_of_the_large_packages() -> None:
+def test_help_and_releases_wait_for_no_package_that_they_do_not_need(votes: Path) -> None:
+    """OpenDP's own prelude would load pandas and scikit-learn."""
     asked = ["--version", "--help", *map("{} --help".format, COMMANDS)]
     assert loaded_by(*asked) == {arguments: [] for arguments in asked}
-
-
-def test_a_release_waits_for_none_that_it_does_not_need(votes: Path) -> None:
-    """OpenDP's own prelude would load pandas and scikit-learn."""
     asked = " ".join(["release", str(votes), *RELEASE])
     assert loaded_by(asked) == {asked: ["numpy", "scipy", "polars", "opendp"]}
-
-
-def test_the_package_runs_as_a_module() -> None:
     ended = process("--version", stdout=subprocess.PIPE)
     assert ended.stdout == f"opendp-bayes {ob.__version__}\n"
     assert ended.stderr == ""

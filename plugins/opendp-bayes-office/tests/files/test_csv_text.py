@@ -268,12 +268,9 @@ def test_a_line_of_excel_that_names_the_separator_is_none_of_the_file(path, line
     assert read(path, text, "v;w", separator=",") == [("a;1",)], "who names one is believed"
 
 
-def test_a_separator_that_the_file_names_has_to_be_one(path: Path) -> None:
+def test_wrong_separators_and_columns_of_one_name_are_refused(path: Path) -> None:
     with pytest.raises(FileError, match=r"separator='é': .*one ASCII"):
         read(path, "sep=é\nvéw\n")
-
-
-def test_a_file_with_two_columns_of_one_name_is_refused(path: Path) -> None:
     assert read(path, "v,w,v_duplicated_0\na,b,c\n", "w", "v_duplicated_0") == [("b", "c")]
     with pytest.raises(FileError, match=r"votes\.csv: two .*have one name"):
         read(path, "v,v,w\na,b,c\n", "w")

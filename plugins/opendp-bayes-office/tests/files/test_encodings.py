@@ -48,19 +48,13 @@ def test_the_page_says_what_was_tried(encoding: str) -> None:
     assert ROWS[encoding] == row(encoding), "run python -m tests.helpers.byte_sequences"
 
 
-def test_of_one_byte_all_256_were_tried() -> None:
+def test_every_encoding_is_on_the_page_once_with_its_ranges() -> None:
     assert {tried(encoding).sequences for encoding in SINGLE} == {256}
-
-
-def test_the_page_has_every_encoding_once_and_no_other() -> None:
     assert [one for one in HIDDEN if one in ROWS] == list(ROWS)
     assert sorted([*ROWS, *SINGLE]) == sorted(HIDDEN)
     for encoding, hidden in HIDDEN.items():
         shown = ROWS[encoding].split("|")[-2].strip() if encoding in ROWS else ""
         assert shown == hexadecimal(hidden)
-
-
-def test_bytes_are_named_by_their_ranges() -> None:
     assert hexadecimal("") == ""
     assert hexadecimal("~") == "7E"
     assert hexadecimal("BA0\\") == "30, 41–42, 5C"

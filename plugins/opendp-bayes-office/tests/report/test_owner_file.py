@@ -60,15 +60,12 @@ def test_a_silent_question_gets_every_fact_of_the_owner() -> None:
     assert (public.size, public.contributions, public.identifier) == (60, 2, None)
 
 
-def test_a_question_that_says_the_same_passes() -> None:
+def test_a_question_may_repeat_and_narrow_what_the_owner_says() -> None:
     same = 'separator = ";"\nencoding = "latin-1"\n' + question(
         'epsilon = 1.0\nunit = "one voter"\ncontributions = 3\nidentifier = "voter"',
         '[columns.vote]\ncategories = ["a", "b", "c"]\nnulls = "c"',
     )
     assert answered(same) == answered(question())
-
-
-def test_a_question_chooses_fewer_rows_categories_in_any_order_and_what_is_shown() -> None:
     asked = "rho = 0.1\ndelta = 1e-7\nrows_per_identifier = 2"
     column = '[columns.vote]\ncategories = ["c", "a"]\nunknown = "others"'
     found = answered(question(asked, column, 'mechanism = "laplace_parameters"\nprior = 2'))

@@ -128,14 +128,11 @@ def test_a_specification_cannot_write_to_the_terminal_of_who_reads_it(old, hidde
     read_specification(TEXT.replace('"Votes"', '"Votes\\n\\t\u200f é"'))
 
 
-def test_half_a_character_is_refused_before_anything_is_paid_for() -> None:
+def test_half_characters_are_refused_and_control_characters_separate() -> None:
     """JSON can name it and no file can hold it, so that a release of it would be lost."""
     text = '{"title": "Votes\\ud800", "privacy": {"epsilon": 1}, "columns": {}, "results": []}'
     with pytest.raises(SpecificationError, match=r"^'Votes\\ud800': has control characters"):
         read_specification(text)
-
-
-def test_a_separator_may_be_a_control_character() -> None:
     assert read_specification('separator = "\\u0001"\n' + TEXT).separator == "\x01"
 
 

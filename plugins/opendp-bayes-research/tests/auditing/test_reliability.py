@@ -76,14 +76,12 @@ def test_draws_that_choose_an_event_do_not_test_it() -> None:
     assert 0.4 < refuted([apart, apart, apart, alike]) < 1
 
 
-def test_the_event_is_chosen_before_the_testing_half_is_seen() -> None:
-    """Choosing draws that point the wrong way choose an event that refutes nothing."""
+def test_the_event_is_chosen_and_ordered_by_the_other_half() -> None:
+    """Choosing draws that point the wrong way choose an event that refutes nothing. Outcomes
+    that are all drawn once: whoever has seen them all tells the data sets apart.
+    """
     apart, opposite = ([900, 100], [100, 900]), ([100, 900], [900, 100])
     assert refuted([opposite, opposite, apart, apart]) == 0
-
-
-def test_the_testing_half_does_not_order_the_outcomes() -> None:
-    """Outcomes that are all drawn once: whoever has seen them all tells the data sets apart."""
     rng = np.random.default_rng(0)
     p, q = (rng.permutation(np.arange(start, 4000, 2)) for start in (0, 1))
     sets = [np.column_stack([drawn, 4000 - drawn]) for drawn in (p, q)]
