@@ -107,7 +107,7 @@ def test_what_fails_after_data_were_read_is_paid_for(owner: Path) -> None:
     assert "the public number that was declared" in message
     assert "so this counts as spent" not in message, "the release says it"
     assert spent() == (1, pytest.approx(15000, rel=0.01))
-    assert "1 release has failed after data were read" in run("ledger", "votes.ledger")
+    assert "and used their budget: 1." in run("ledger", "votes.ledger")
     Path("votes.csv").write_bytes(b"vote,town\na,x\n\xff,y\n")
     message = run("run", asked(), "data.toml", code=2)
     assert "counts as spent: ε = 15000." in message

@@ -86,9 +86,8 @@ def ledger(
     rows = [(account.dataset, *_row(*line)) for account in shown for line in account.lines()]
     notes = [str(account) for account in shown]
     notes += [
-        f"{account.dataset}: {account.failures} release"
-        f"{' has' if account.failures == 1 else 's have'} failed after data were read, or not ended"
-        " yet, and has used its budget. A failure may tell something. Look why."
+        f"{account.dataset}: releases that failed after data were read, or have not ended yet, and"
+        f" used their budget: {account.failures}. A failure may tell something. Look why."
         for account in shown
         if account.failures
     ]
