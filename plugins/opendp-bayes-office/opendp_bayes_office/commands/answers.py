@@ -256,11 +256,13 @@ def before_reading(
     """
     columns = columns_of(specification)
     yield from specification.sentences(columns)
-    for result in specification.results:
-        yield from counted(specification, result, Language())
+    results = specification.results
+    yield from dict.fromkeys(
+        sentence for result in results for sentence in counted(specification, result, Language())
+    )
     schema: Any = {} if data is None else data.schema()
     shown = dict(summary.select("question", "categories").rows())
-    for result in specification.results:
+    for result in results:
         categories = shown.get(result.heading, "")
         types = {schema.get(column) for column in result.used if columns[column].categories is None}
         if "Enum" in categories and types != {pl.Boolean()}:
