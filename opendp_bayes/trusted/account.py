@@ -180,8 +180,10 @@ class Account:
             )
         limits = Fraction(total.value), Fraction(total.delta)
         if any(map(lambda a, b, limit: a + b > limit, self._sums[-1], added, limits)):
-            left = self.remaining
-            remedy = f"ask for at most {left.exactly}" if left.value else "only a higher total helps"
+            rest = self.remaining
+            remedy = (
+                f"ask for at most {rest.exactly}" if rest.value else "only a higher total helps"
+            )
             raise LedgerError(
                 f"this release, of {loss}, would exceed what the ledger has left for"
                 f" {self.dataset!r} of its total of {total}. Nothing was released or spent;"
