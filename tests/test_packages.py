@@ -1,7 +1,4 @@
-"""A wheel says what a package index shows: the licence, links, and a description that stands alone.
-
-The installed metadata are those of a wheel; `make` installs again when a `pyproject.toml` changes.
-"""
+"""What packages say of themselves, and how they are cited."""
 
 import re
 from importlib.metadata import Distribution, distribution
@@ -9,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import opendp_bayes
 import opendp_bayes as ob
 
 ROOT = Path(__file__).parent.parent
@@ -83,3 +81,10 @@ def test_relative_links_are_noticed() -> None:
     paths = re.findall(r" \(`([\w./]+)`\)", description(distribution("opendp-bayes")))
     assert len(paths) > 15
     assert [path for path in paths if not (ROOT / path).is_file()] == []
+
+
+CITATION = Path(__file__).parent.parent / "CITATION.cff"
+
+
+def test_the_citation_names_this_version() -> None:
+    assert f"\nversion: {opendp_bayes.__version__}\n" in CITATION.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Every `>>>` of a page or a docstring is shown as code, and so is run by the tests."""
+"""Pages: their links, their headings, their code, and the messages that they explain."""
 
 import ast
 import re
@@ -109,3 +109,39 @@ def test_a_heading_that_is_not_there_is_noticed() -> None:
     assert cited('`docs/guarantee.md`, "Plots"') == {"guarantee.md, Plots"}
     assert cited("`docs/no_page.md`") == {"no_page.md, "}
     assert cited("(docs: Known limits, Tyme).") == {"Tyme"}
+
+
+PAGE = (ROOT / "docs" / "help.md").read_text(encoding="utf-8")
+
+
+def messages(page: str) -> list[str]:
+    """The texts in code of the first cell of every row."""
+    rows = re.findall(r"^\| (`.*?) \| ", page, re.MULTILINE)
+    return [text for row in rows for text in re.findall(r"`([^`]+)`", row)]
+
+
+def said() -> str:
+    """Everything that is text in the package, with what is filled in left out."""
+    texts = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                parts = [str(getattr(part, "value", "")) for part in node.values]
+                filled = [
+                    part.value if isinstance(part, ast.Constant) else "…" for part in node.values
+                ]
+                texts += [" ".join(map(str, filled)), "".join(map(str, filled)), *parts]
+    return "\n".join(texts)
+
+
+EVERYTHING = said()
+
+
+def test_every_message_of_the_page_is_one_of_the_package() -> None:
+    assert len(messages(PAGE)) > 35
+    assert [text for text in messages(PAGE) if text not in EVERYTHING] == []
+    # Negative control.
+    page = PAGE + "| `is on fire` | Run. |\n"
+    assert [text for text in messages(page) if text not in EVERYTHING] == ["is on fire"]

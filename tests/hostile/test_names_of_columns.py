@@ -1,5 +1,7 @@
-"""A name is a name: `*` and `^vote.*$`, patterns to polars, are columns like any other."""
+"""Names of columns, whatever they are, and headings beside the columns that they are of."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -8,9 +10,10 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.results.release import Release
 from opendp_bayes_office import read
 from tests.helpers.command_line import run
-from tests.helpers.contexts import checked_context
+from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.sweeps import some_of
 
 EXACT = 1e5
@@ -147,3 +150,45 @@ def test_a_name_that_is_nearly_right_is_said_to_be_so(tmp_path, kind, given, nea
         ob.posterior(context.query(), given, categories=["a", "b"], nulls="a", unknown="b")
     assert ("There is a similar name; check capitals and blanks." in str(caught.value)) == near
     assert "'vote'" not in str(caught.value)
+
+
+VOTES, AGES = ["yes", "no"], ["young", "old"]
+VOTE: dict[str, Any] = {"column": "vote", "categories": VOTES, "nulls": "no", "unknown": "no"}
+BOTH: dict[str, Any] = {"column": ["vote", "age"], "categories": {"vote": VOTES, "age": AGES}}
+BOTH |= {"nulls": {"vote": "no", "age": "old"}, "unknown": {"vote": "no", "age": "old"}}
+
+
+@pytest.fixture
+def asked() -> Callable[..., Any]:
+    """A query of 300 records, in a Context of four queries."""
+    frame = pl.LazyFrame(
+        {"vote": ["yes"] * 200 + ["no"] * 100, "age": ["young", "old", "old"] * 100}
+    )
+    context = plain_context(frame, loss={"epsilon": 20.0}, parts=4)
+    return context.query
+
+
+def test_a_heading_and_its_column_are_one_variable(asked: Any) -> None:
+    survey = ob.survey(asked(), {"Vote": VOTE, "Both": BOTH}).release()
+    posterior: Any = survey.posterior
+    assert posterior.variables == ("vote", "age")
+    assert posterior.cliques == (("vote", "age"),)
+
+
+def test_two_questions_of_one_column_are_two_looks_at_one_variable(asked: Any) -> None:
+    survey = ob.survey(asked(), {"first": VOTE, "again": VOTE, "Both": BOTH}).release()
+    posterior: Any = survey.posterior
+    assert posterior.variables == ("vote", "age")
+    assert posterior.tables == (("vote",), ("vote", "age"))
+    arguments = {name: value for name, value in VOTE.items() if name != "column"}
+    first, again = (ob.posterior(asked(), "vote", **arguments).release() for _ in range(2))
+    kept = Release.from_json(again.to_json())
+    posterior: Any = ob.combine_tables({"monday": first, "tuesday": kept}, draws_may_agree=True)
+    assert posterior.variables == ("vote",)
+
+
+def test_a_release_that_does_not_say_its_column_is_called_by_its_name(asked: Any) -> None:
+    arguments = {name: value for name, value in VOTE.items() if name != "column"}
+    one = replace(ob.posterior(asked(), "vote", **arguments).release(), columns=(), unknown=())
+    posterior: Any = ob.combine_tables({"Vote": one})
+    assert posterior.variables == ("Vote",)

@@ -1,12 +1,17 @@
-"""Every example runs in its fast mode, prints its numbers, draws its figure and writes a table."""
+"""Every example runs: in its fast mode, and those of docstrings."""
 
 import csv
+import doctest
 import runpy
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import matplotlib.pyplot as plt
 import pytest
+
+import opendp_bayes_smoothed
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PRINTED = {
@@ -55,3 +60,18 @@ def test_example(name, tmp_path, monkeypatch, capsys):
     assert any("delta" in name for name in head)
     assert len(rows) >= 3
     assert all(len(row) == len(head) for row in rows)
+
+
+MODULES = [module.name for module in iter_modules(opendp_bayes_smoothed.__path__)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_docstrings(name: str) -> None:
+    module = import_module(f"opendp_bayes_smoothed.{name}")
+    assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
+
+
+def test_there_are_examples() -> None:
+    finder = doctest.DocTestFinder()
+    modules = (import_module(f"opendp_bayes_smoothed.{name}") for name in MODULES)
+    assert sum(bool(test.examples) for module in modules for test in finder.find(module)) >= 4

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from math import comb
 from typing import Any
 
 import definitions
@@ -16,7 +17,13 @@ import opendp_bayes_smoothed as obs
 from opendp_bayes_smoothed import mechanisms
 from opendp_bayes_smoothed.arguments import samples_of
 from opendp_bayes_smoothed.mechanisms import amplified, noised
-from opendp_bayes_smoothed.sampling import binomial, draw_histogram, hypergeometric, invert
+from opendp_bayes_smoothed.sampling import (
+    _cumulative,
+    binomial,
+    draw_histogram,
+    hypergeometric,
+    invert,
+)
 from tests.helpers import oracles
 
 PRIOR = np.ones(2)
@@ -325,3 +332,21 @@ def test_the_smoothed_loss_of_several_records_is_above_every_pair_s(d_in, scale)
         assert worst <= several.delta(epsilon) + 1e-12
         exceeded.append(worst > one.promised_delta(epsilon) + 1e-12)
     assert any(exceeded), "negative control"
+
+
+@pytest.mark.parametrize("bits", [4, 8, 16, 64])
+@pytest.mark.parametrize(("a", "b", "s"), [(5, 7, 6), (40, 60, 50), (300, 500, 200), (9, 900, 90)])
+def test_cumulative_bounds_are_rounded_outwards(a: int, b: int, s: int, bits: int) -> None:
+    """Against hypergeometric probabilities in integers, relative to the one at the mode."""
+    low, high = max(0, s - b), min(a, s)
+    mode = (s + 1) * (a + 1) // (a + b + 2)
+    ways = {k: comb(a, k) * comb(b, s - k) for k in range(low, high + 1)}
+    first, below, above = _cumulative(
+        low, high, mode, lambda k: ((a - k) * (s - k), (k + 1) * (b - s + k + 1)), bits
+    )
+    unit = Fraction(2**bits, ways[mode])
+    for place, (least, most) in enumerate(zip(below[:-1], above[:-1], strict=True)):
+        known = sum(ways[k] for k in range(first, first + place))
+        assert least <= known * unit
+        assert sum(ways[k] for k in range(low, first + place)) * unit <= most
+    assert below[-1] <= sum(ways.values()) * unit <= above[-1]
