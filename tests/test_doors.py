@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes import extend
 from opendp_bayes.extend import framework
 from tests.helpers.doors import PUBLIC, names_of
 from tests.helpers.sources import ROOT
@@ -21,7 +20,7 @@ SHARED |= {"opendp_bayes.release_format.data", "opendp_bayes.release_format.labe
 #: What the reference has an entry of.
 REFERENCE = (ROOT / "docs" / "api.md").read_text("utf-8").splitlines()
 DOCUMENTED = {line.rpartition(".")[2] for line in REFERENCE if line.startswith("::: ")}
-OPEN = {*PUBLIC, *ob._MODULES, *names_of(extend), *names_of(framework), *DOCUMENTED}
+OPEN = {*PUBLIC, *ob._MODULES, *names_of(ob.extend), *names_of(framework), *DOCUMENTED}
 
 
 def names(text: str) -> Iterator[str]:

@@ -9,12 +9,6 @@ import pytest
 from opendp_bayes.accounting import losses, pairs as pairs_module
 from opendp_bayes.accounting.divergences import extremes
 from opendp_bayes.accounting.exponential import enumeration
-from opendp_bayes.accounting.exponential.enumeration import (
-    EnumeratedPairs,
-    _arrangements,
-    arranged,
-    work,
-)
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
@@ -23,13 +17,15 @@ from tests.helpers import oracles
 PRIORS = [(1.0,) * 3, (0.3, 2.0, 0.3), (0.3, 2.0, 0.7), (0.5,) * 4, (0.5, 3.0, 3.0, 0.5)]
 
 
-def pairs_of(mechanism: Any, size: int, prior: tuple[float, ...], distance: int) -> EnumeratedPairs:
+def pairs_of(
+    mechanism: Any, size: int, prior: tuple[float, ...], distance: int
+) -> enumeration.EnumeratedPairs:
     pairs = pairs_module.pairs_of(Setting.of(mechanism, size, prior), Distance.of(distance), 10**12)
-    assert isinstance(pairs, EnumeratedPairs)
+    assert isinstance(pairs, enumeration.EnumeratedPairs)
     return pairs
 
 
-def listed(pairs: EnumeratedPairs) -> set[tuple[oracles.Counts, oracles.Counts]]:
+def listed(pairs: enumeration.EnumeratedPairs) -> set[tuple[oracles.Counts, oracles.Counts]]:
     return {
         (tuple(first), tuple(second))
         for block in pairs.blocks()
@@ -87,7 +83,9 @@ def test_notices_a_symmetry_that_the_prior_does_not_have() -> None:
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_number_of_arrangements(prior: tuple[float, ...], size: int) -> None:
     sets = np.array(oracles.data_sets(size, len(prior)))
-    assert _arrangements(size, prior) == len(np.unique(arranged(sets, prior), axis=0))
+    assert enumeration._arrangements(size, prior) == len(
+        np.unique(enumeration.arranged(sets, prior), axis=0)
+    )
 
 
 def test_the_work_is_not_underestimated_for_many_categories() -> None:
@@ -97,7 +95,7 @@ def test_the_work_is_not_underestimated_for_many_categories() -> None:
             block.log_p.size
             for block in pairs_of(HellingerExponential(1.0), size, prior, 1).blocks()
         )
-        assert compared <= 1.1 * work(size, prior, 1)
+        assert compared <= 1.1 * enumeration.work(size, prior, 1)
 
 
 @pytest.mark.parametrize(

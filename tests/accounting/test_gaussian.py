@@ -12,7 +12,6 @@ from scipy.special import logsumexp
 
 from opendp_bayes import GaussianParameters, calibrate, exact_loss, privacy_profile
 from opendp_bayes.accounting import gaussian as gaussian_module
-from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.mechanisms.integer_noise import log_theta
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes_research import privacy_loss_distribution
@@ -95,7 +94,7 @@ def test_pair(copies: int, scale: float, distance: int) -> None:
         loss = copies * distance * (2 * z + copies * distance) / (2 * copies * scale**2)
     for epsilon in EPSILONS:
         truth = float(np.sum(p * -np.expm1(np.minimum(epsilon - loss, 0.0))))
-        found = GaussianPair(scale, distance, copies).delta(epsilon)
+        found = gaussian_module.GaussianPair(scale, distance, copies).delta(epsilon)
         assert truth * (1 - 1e-13) - 1e-17 <= found <= truth * (1 + 1e-9) + 1e-16
 
 
@@ -114,12 +113,12 @@ def test_integrals_bound_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     for scale, distance, copies in cases:
         for epsilon in (0.0, 0.01, 0.4, 2.0, 30.0):
             monkeypatch.setattr(gaussian_module, "_LARGEST_TABLE", 1e5)
-            truth = GaussianPair(scale, distance, copies).delta(epsilon)
+            truth = gaussian_module.GaussianPair(scale, distance, copies).delta(epsilon)
             monkeypatch.setattr(gaussian_module, "_LARGEST_TABLE", 0.0)
-            found = GaussianPair(scale, distance, copies).delta(epsilon)
+            found = gaussian_module.GaussianPair(scale, distance, copies).delta(epsilon)
             assert truth * (1 - 1e-9) <= found <= truth * (1 + 8 / scale) + 1e-15
     monkeypatch.undo()
-    huge = GaussianPair(2.0**60, 2**59, 1).delta(1.0)
+    huge = gaussian_module.GaussianPair(2.0**60, 2**59, 1).delta(1.0)
     a = 2.0 - 0.25
     assert huge == pytest.approx(stats.norm.sf(a) - math.e * stats.norm.sf(a + 0.5), rel=1e-8)
 
@@ -134,7 +133,7 @@ def test_an_integral_and_the_peak_bound_a_sum(a: float, mu: float) -> None:
     x = np.linspace(a, abs(a) + 8, 200_001)
     terms = -np.expm1(-mu * (x - a)) * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
     integral = stats.norm.sf(a) - math.exp(a * mu + mu**2 / 2) * stats.norm.sf(a + mu)
-    added = (GaussianPair(t, shift, 1)._integral(Fraction(a * t)) - integral) * t
+    added = (gaussian_module.GaussianPair(t, shift, 1)._integral(Fraction(a * t)) - integral) * t
     assert added >= terms.max() * (1 - 1e-6)
     if mu < 0.3 or (mu > 3 and a < 3):
         assert added <= terms.max() * 1.2
@@ -142,7 +141,7 @@ def test_an_integral_and_the_peak_bound_a_sum(a: float, mu: float) -> None:
 
 def test_sums_are_taken_up_to_large_scales() -> None:
     """Where what a bound by an integral adds would be more than one part in 10 000."""
-    found = GaussianPair(2000.0, 1, 1).delta(0.0)
+    found = gaussian_module.GaussianPair(2000.0, 1, 1).delta(0.0)
     mu = 1 / 2000.0
     assert found == pytest.approx(2 * stats.norm.cdf(mu / 2) - 1, rel=1e-6)
 
@@ -160,7 +159,7 @@ def test_several_counts(copies: int, scale: float) -> None:
     loss = copies * (2 * z + copies) / (2 * copies * scale**2)
     for epsilon in (-3.0, -0.2, *EPSILONS):
         truth = float(np.sum(p * -np.expm1(np.minimum(epsilon - loss, 0.0))))
-        found = GaussianPair(scale, 1, copies).delta(epsilon)
+        found = gaussian_module.GaussianPair(scale, 1, copies).delta(epsilon)
         assert truth * (1 - 1e-12) - 1e-17 <= found <= truth * (1 + 1e-11) + 1e-16
 
 
@@ -170,7 +169,7 @@ def test_no_worst_pair_is_farther_apart_than_all_records_in_one_count(scale, mov
     """Nor has it so many counts that the remainders of a narrow law cannot be told apart."""
     for records, largest in product((1, 2, 3, 4, 7, 200), repeat=2):
         distance = Distance.limited(records, largest)
-        pair = GaussianPair.worst(scale, distance, moved)
+        pair = gaussian_module.GaussianPair.worst(scale, distance, moved)
         assert pair.moved % moved == 0
         squared = pair.moved // moved * pair.distance**2
         assert distance.squared <= squared <= records**2
@@ -181,11 +180,11 @@ def test_remainders_are_alike_from_where_they_are_taken_for_so() -> None:
     """The weights of all remainders, as they are found where the scale is smaller."""
     scale = gaussian_module._ALIKE * (1 - 1e-9)
     for copies in (2, 3, 10, 64):
-        apart = GaussianPair(scale, 1, copies)._log_weights
+        apart = gaussian_module.GaussianPair(scale, 1, copies)._log_weights
         assert apart.size == copies
         assert np.ptp(apart) < 3e-14
         assert apart == pytest.approx(-log_theta(scale * math.sqrt(copies), 0.0), rel=1e-13)
-        too_small = GaussianPair(scale / 3, 1, copies)._log_weights
+        too_small = gaussian_module.GaussianPair(scale / 3, 1, copies)._log_weights
         assert np.ptp(too_small) > 1e-3
 
 
@@ -195,7 +194,7 @@ def test_remainders_are_alike_from_where_they_are_taken_for_so() -> None:
 def test_a_tail_is_enclosed(scale: float) -> None:
     """By ball arithmetic, also where it is tiny or nearly one."""
     for first in (-3, 0, 1, 2, round(2.5 * scale), round(6 * scale), round(9 * scale)):
-        low, high = GaussianPair(scale, 1, 1).tail(first)
+        low, high = gaussian_module.GaussianPair(scale, 1, 1).tail(first)
         truth = _tail_in_balls(scale, first)
         assert oracles.real(low) <= truth <= oracles.real(high)
         assert high - low <= high * Fraction(2, 10**11)
@@ -224,9 +223,9 @@ def test_the_stated_error_covers_that_of_a_sum() -> None:
 
 
 def test_never_zero_and_never_above_one() -> None:
-    pair = GaussianPair(1.0, 1, 2)
+    pair = gaussian_module.GaussianPair(1.0, 1, 2)
     assert 0 < pair.delta(1e9) < 1e-300
-    assert GaussianPair(2.0**-40, 10**6, 1).delta(0.0) == 1.0
+    assert gaussian_module.GaussianPair(2.0**-40, 10**6, 1).delta(0.0) == 1.0
 
 
 @pytest.mark.parametrize("size", [50, None])
@@ -303,5 +302,5 @@ def test_a_distance_that_no_counts_have_exactly_is_said_to_be_a_bound(
     records: int, largest: int
 ) -> None:
     """Of five records of which two are in one cell at most, one is left over."""
-    pair = GaussianPair.worst(2.0, Distance.limited(records, largest), 1)
+    pair = gaussian_module.GaussianPair.worst(2.0, Distance.limited(records, largest), 1)
     assert pair.method == ("proven" if records % largest else "exact")

@@ -1,12 +1,15 @@
 """Posteriors of weights and flips from every data set, in 200 bits, without the package's code."""
 
 import math
+from functools import partial
 
 import numpy as np
 from flint import arb, ctx
 from scipy import special
 
 from tests.helpers import oracles
+from tests.helpers.brute_force import EveryCount
+from tests.helpers.noised_counts import Setting
 
 #: Rows of a table of all pairs of data sets that are worked on at a time.
 _ROWS = 400
@@ -109,3 +112,10 @@ class EveryDataSet:
         else:
             widths = np.ones(len(self.sets))
         return self.log_likelihood_of_weights(row, mechanism.scale * widths)
+
+
+def weighed_counts(mechanism, released, prior):
+    """The posterior of a release by a mechanism that weighs or flips every data set."""
+    size = int(np.sum(released))
+    log_likelihood = partial(EveryDataSet(prior, size).log_likelihood, mechanism, released)
+    return EveryCount(Setting((), prior, size), None, lambda _: log_likelihood())

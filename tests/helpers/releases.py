@@ -23,6 +23,12 @@ def release(
     return Release(drawn, labels, (1.0,) * len(labels), mechanism, guarantee(size), **more)
 
 
+def grouped(drawn: Any, mechanism: Any = PRIVATE, size: Any = None, **more: Any) -> Any:
+    """Of groups g and h, in categories a and b."""
+    of = ("g", "h"), drawn, ("a", "b"), (1.0, 1.0), mechanism, guarantee(size)
+    return GroupedRelease(*of, **more)
+
+
 def changed(release: R, **changes: Any) -> R:
     """The release with other fields, of its own or of its promise."""
     names = ("size", "d_in", "loss", "measure")

@@ -15,7 +15,6 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.trusted import ledger as module
 from opendp_bayes.trusted.account import LedgerError, Loss
-from opendp_bayes.trusted.ledger import read_accounts
 
 UNIT = "contributions: 1"
 LOSS = Loss.of("epsilon", 0.75, 0.0)
@@ -110,7 +109,7 @@ def test_what_this_package_does_not_write_is_refused(path, statement, message):
     if statement.startswith("update entry set kind = 'rho' where number = 1"):
         assert ob.Ledger(path).spent.rho == 2 * 0.75**2 / 2  # is sound: a ledger in ρ takes ε
         return
-    for ask in (lambda: ob.Ledger(path), lambda: read_accounts(path)):
+    for ask in (lambda: ob.Ledger(path), lambda: module.read_accounts(path)):
         with pytest.raises(LedgerError, match=rf"ledger .*b\.ledger: .*{message}"):
             ask()
 
@@ -124,7 +123,7 @@ def test_a_damaged_file_is_refused_or_says_the_same(path: Path) -> None:
         damaged[at : at + 16] = rng.randbytes(16)
         path.write_bytes(damaged[: rng.choice([len(damaged), len(damaged), at])])
         try:
-            list(read_accounts(path)["b"].lines())
+            list(module.read_accounts(path)["b"].lines())
         except (LedgerError, KeyError):
             refused += 1
     assert refused > 50
@@ -148,7 +147,7 @@ def test_a_file_of_others_is_refused_and_stays(tmp_path: Path, text: bytes) -> N
     asks = (
         lambda: ob.Ledger(path),
         lambda: ob.Ledger(path, epsilon=1.0),
-        lambda: read_accounts(path),
+        lambda: module.read_accounts(path),
     )
     for ask in asks:
         with pytest.raises(LedgerError, match="is no ledger; name a"):
@@ -204,7 +203,7 @@ def test_all_names_of_a_file_are_one_ledger(tmp_path: Path) -> None:
                 ob.Ledger(name).entered(LOSS, UNIT),
             ):
                 raise AssertionError
-    assert ledger.spent == read_accounts(link)["b"].spent == LOSS
+    assert ledger.spent == module.read_accounts(link)["b"].spent == LOSS
 
 
 @pytest.mark.parametrize("name", ["a b.ledger", "a?mode=memory.ledger", "a%20#.ledger", "ä.ledger"])
@@ -238,7 +237,7 @@ def test_who_may_read_a_ledger_is_what_the_user_has_set(tmp_path: Path) -> None:
 
 def test_a_ledger_that_is_not_there_is_made_by_a_total_alone(tmp_path: Path) -> None:
     path = tmp_path / "b.ledger"
-    for ask in (lambda: ob.Ledger(path), lambda: read_accounts(path)):
+    for ask in (lambda: ob.Ledger(path), lambda: module.read_accounts(path)):
         with pytest.raises(LedgerError, match="giving it a total"):
             ask()
         assert not path.exists()

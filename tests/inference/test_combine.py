@@ -13,11 +13,10 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.ways import way_of
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
-from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.brute_force import of_several as brute, worst
 from tests.helpers.every_data_set import EveryDataSet
-from tests.helpers.releases import guarantee
+from tests.helpers.releases import grouped, guarantee
 
 PRIOR = (0.5, 1.0, 2.0)
 FLAT = (1.0, 1.0)
@@ -245,17 +244,14 @@ def test_refuses_releases_that_do_not_fit(made):
     for match, (releases, records) in cases.items():
         with pytest.raises((TypeError, ValueError), match=match):
             combine(releases, records=records)
-    table = GroupedRelease(
-        ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), FLAT, KNormParameters(1.0), guarantee(12), rest=2
-    )
+    table = grouped(((1, 2), (3, 4)), K(1.0), 12, rest=2)
     with pytest.raises(ValueError, match=r"releases\[0\]: is one group"):
         combine([table["g"], table["h"]], records="different")
     again = replace(table.whole, noisy_counts=(2, 2, 3, 3, 2))
     both = combine([table.whole, again], records="same")
     assert both.given(["'g': 'a'", "'g': 'b'"]).categories == ("'g': 'a'", "'g': 'b'")
-    groups = GroupedRelease(("g",), ((1, 2),), ("a", "b"), FLAT, PRIVATE, guarantee(None))
     with pytest.raises(TypeError, match="of a grouped release combine"):
-        combine([groups, groups], records="same")
+        combine([grouped(((1, 2), (3, 4)))] * 2, records="same")
 
 
 def test_refuses_draws_of_the_same_counts_that_contradict_each_other(made):
@@ -285,14 +281,10 @@ def test_a_release_counts_once(made, records):
         assert worst(found, *brute([first, again], records)) < 1e-9, name
     with pytest.raises(ValueError, match="draws_may_agree='yes': must be one of"):
         combine([first, second], records=records, draws_may_agree="yes")
-    table = GroupedRelease(
-        ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), FLAT, KNormParameters(1.0), guarantee(12), rest=2
-    )
+    table = grouped(((1, 2), (3, 4)), K(1.0), 12, rest=2)
     with pytest.raises(ValueError, match=r"releases\[1\]: is the same release"):
         combine([table.whole, table.whole], records=records)
-    groups = GroupedRelease(
-        ("g", "h"), ((1, 2), (1, 2)), ("a", "b"), FLAT, PRIVATE, guarantee(None)
-    )
+    groups = grouped(((1, 2), (1, 2)))
     with pytest.raises(ValueError, match=r"releases\[1\]: is the same release"):
         combine([groups["g"], groups["h"]], records=records)
     finer = replace(second, noisy_counts=first.noisy_counts)

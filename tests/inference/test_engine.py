@@ -2,6 +2,8 @@
 same without shortcuts.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -16,7 +18,6 @@ from opendp_bayes import (
 from opendp_bayes.inference.engines import Listed, TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers as tables
-from opendp_bayes.inference.likelihood.normalisers import most_probable
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of, log_likelihoods
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
@@ -178,7 +179,7 @@ def test_listed_data_sets_under_very_unequal_priors(prior, scale, release, monke
     listed = Listed(sets, mended + log_prior, alpha).probabilities
     assert posterior.mean() == pytest.approx(listed.mean(), rel=1e-12)
     monkeypatch.setattr(tables, "_ALL", len(sets))
-    assert not most_probable(ours).size
+    assert not tables.most_probable(ours).size
 
 
 @pytest.mark.slow
@@ -301,33 +302,24 @@ def test_another_release_is_noticed():
 
 
 @pytest.mark.parametrize(
-    "mechanism",
-    [LaplaceParameters(2.0), LaplaceParameters(2.0, "floored", "bounded"), KNormParameters(1.0)],
+    ("mechanism", "counts", "largest"),
+    [
+        (ob.LaplaceParameters(2.0), (1, 2, 3), None),
+        (ob.LaplaceParameters(2.0, "floored", "bounded"), (1, 2, 3), None),
+        (ob.KNormParameters(1.0), (1, 2, 3), None),
+        (ob.LaplaceParameters(0.5, total="private"), (1, 2), 30),
+    ],
     ids=repr,
 )
-def test_draws_of_the_counts_follow_their_posterior(mechanism, release):
-    made = release(mechanism, (1, 2, 3), 6, (1.0, 0.5, 2.0))
-    sets, weights = brute_force.data_sets(made)
-    rng = np.random.default_rng(0)
-    drawn = made.posterior._engine.sample(20_000, rng)
-    assert not oracles.rejects(
-        map(tuple, drawn.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True))
-    )
-    wrong = release(
-        type(mechanism)(mechanism.scale * 1.3), (1, 2, 3), 6, (1.0, 0.5, 2.0)
-    ).posterior._engine.sample(20_000, rng)
-    assert oracles.rejects(
-        map(tuple, wrong.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True))
-    )
-
-
-def test_draws_of_the_counts_with_a_private_size(release):
-    made = release(LaplaceParameters(0.5, total="private"), (1, 2), None)
-    sets, weights = brute_force.data_sets(made, 30)
-    drawn = made.posterior._engine.sample(20_000, np.random.default_rng(0))
-    assert not oracles.rejects(
-        map(tuple, drawn.tolist()), dict(zip(map(tuple, sets.tolist()), weights, strict=True))
-    )
+def test_draws_of_the_counts_follow_their_posterior(mechanism, counts, largest, release):
+    size, prior = sum(counts) if largest is None else None, (1.0, 0.5, 2.0)[: len(counts)]
+    made = release(mechanism, counts, size, prior)
+    sets, weights = brute_force.data_sets(made, largest)
+    law = dict(zip(map(tuple, sets.tolist()), weights, strict=True))
+    wrong = release(replace(mechanism, scale=mechanism.scale * 1.3), counts, size, prior)
+    for of, is_rejected in ((made, False), (wrong, True)):
+        drawn = of.posterior._engine.sample(20_000, np.random.default_rng(0))
+        assert oracles.rejects(map(tuple, drawn.tolist()), law) == is_rejected
 
 
 def test_draws_from_cells_are_spread_over_them():

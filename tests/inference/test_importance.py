@@ -11,7 +11,6 @@ from opendp_bayes import noise_aware_posterior
 from opendp_bayes.inference import ways
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.inference.sampling import importance, interpolated_normaliser as normaliser
-from opendp_bayes.inference.sampling.importance import Proposals, Weighted, by_importance
 from opendp_bayes.inference.sampling.interpolated_normaliser import (
     LogNormaliser,
     Trial,
@@ -62,27 +61,22 @@ def exponential(release, mechanism, counts):
     return made, likelihood_of(Setting.of(mechanism, made.size, PRIOR), counts)
 
 
-def proposals(made):
+def drawn(made, log_likelihood, ess=4000):
     released, prior = np.array(made.counts), np.array(made.prior)
-    return Proposals(released[None], prior, made.mechanism.width(released, prior))
+    laws = importance.Proposals(released[None], prior, made.mechanism.width(released, prior))
+    return importance.by_importance(log_likelihood, laws, ess, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("mechanism", "counts"), VARIED, ids=repr)
-def test_importance_sampling_with_the_exact_normaliser(mechanism, counts, release):
+def test_importance_sampling_with_the_exact_and_the_interpolated_normaliser(
+    mechanism, counts, release
+):
     made, likelihood = exponential(release, mechanism, counts)
-    weighted = by_importance(
-        likelihood.log_likelihood, proposals(made), 4000, np.random.default_rng(0)
-    )
-    assert weighted.diagnostics.ess.min() >= 4000
-    assert np.abs(off(weighted, made)).max() < STANDARD_ERRORS
-
-
-@pytest.mark.parametrize(("mechanism", "counts"), VARIED, ids=repr)
-def test_importance_sampling_with_the_interpolated_normaliser(mechanism, counts, release):
-    made, likelihood = exponential(release, mechanism, counts)
-    weighted = by_interpolation(likelihood, np.array(PRIOR), 1500, np.random.default_rng(0))
-    assert weighted.diagnostics.log_error < 0.1
-    assert np.abs(off(weighted, made)).max() < STANDARD_ERRORS
+    exact = drawn(made, likelihood.log_likelihood)
+    assert exact.diagnostics.ess.min() >= 4000
+    between = by_interpolation(likelihood, np.array(PRIOR), 1500, np.random.default_rng(0))
+    assert between.diagnostics.log_error < 0.1
+    assert np.abs([off(exact, made), off(between, made)]).max() < STANDARD_ERRORS
 
 
 def test_a_normaliser_that_is_left_out_is_noticed(release):
@@ -90,9 +84,7 @@ def test_a_normaliser_that_is_left_out_is_noticed(release):
     made, likelihood = exponential(release, *EXPONENTIAL[4])
     sets = candidates(18, 3)
     table = -likelihood.distances(sets) / made.mechanism.widths_at(sets, np.array(PRIOR))
-    weighted = by_importance(
-        lambda counts: table[ranks(counts, 18)], proposals(made), 4000, np.random.default_rng(0)
-    )
+    weighted = drawn(made, lambda counts: table[ranks(counts, 18)])
     assert np.abs(off(weighted, made)).max() > 2 * STANDARD_ERRORS
 
 
@@ -101,15 +93,13 @@ def test_wrong_weights_are_noticed(release, monkeypatch):
     to 2 %.
     """
     made, likelihood = exponential(release, *EXPONENTIAL[3])
-    exact = Proposals.log_densities
+    exact = importance.Proposals.log_densities
     monkeypatch.setattr(
-        Proposals,
+        importance.Proposals,
         "log_densities",
         lambda self, counts: exact(self, counts) + np.log(16) * (np.arange(len(self)) > 1),
     )
-    weighted = by_importance(
-        likelihood.log_likelihood, proposals(made), 20_000, np.random.default_rng(0)
-    )
+    weighted = drawn(made, likelihood.log_likelihood, 20_000)
     assert np.abs(off(weighted, made)).max() > STANDARD_ERRORS
 
 
@@ -117,7 +107,7 @@ def test_the_densities_of_the_laws():
     """They sum to 1 over all data sets, within the error of the estimated normalisers, and the
     draws have them.
     """
-    laws = Proposals(np.array([[3, 5, 4], [0, 2, 10]]), np.array(PRIOR), 0.3)
+    laws = importance.Proposals(np.array([[3, 5, 4], [0, 2, 10]]), np.array(PRIOR), 0.3)
     sets = candidates(12, 3)
     densities = np.exp(laws.log_densities(sets))
     assert densities[:, 0].sum() == pytest.approx(1, abs=1e-12)
@@ -143,7 +133,7 @@ def test_a_peak_far_narrower_than_the_prior_is_found(release):
     """
     made = release(SmoothHellingerExponential(0.5), (1128, 550, 322), 2000)
     posterior = noise_aware_posterior(made, ess=400)
-    assert isinstance(posterior._engine, Weighted)
+    assert isinstance(posterior._engine, importance.Weighted)
     assert posterior.diagnostics.ess.min() >= 400
     assert posterior.mean() == pytest.approx(np.array([1128, 550, 322]) / 2000, abs=0.02)
     assert "by importance sampling, ESS" in repr(posterior)
@@ -154,9 +144,7 @@ def test_a_peak_far_narrower_than_the_prior_is_found(release):
 def test_draws_end_where_there_is_no_getting_enough(monkeypatch, release):
     monkeypatch.setattr(importance, "_MOST_DRAWS", 5000)
     made, likelihood = exponential(release, *EXPONENTIAL[0])
-    weighted = by_importance(
-        likelihood.log_likelihood, proposals(made), 10**9, np.random.default_rng(0)
-    )
+    weighted = drawn(made, likelihood.log_likelihood, 10**9)
     assert 5000 <= weighted.diagnostics.draws < 5100
     assert weighted.diagnostics.ess.max() < 5100
 
@@ -188,7 +176,7 @@ def test_a_prior_that_is_nearly_certain_of_the_data(prior, monkeypatch, release)
     monkeypatch.setattr(ways, "LARGEST_LIST", 0)
     made = release(SmoothHellingerExponential(0.5), (5, 9, 4), 18, prior)
     weighted = noise_aware_posterior(made)._engine
-    assert isinstance(weighted, Weighted)
+    assert isinstance(weighted, importance.Weighted)
     assert np.abs(off(weighted, made)).max() < STANDARD_ERRORS
 
 
@@ -201,7 +189,7 @@ def test_the_error_is_measured_and_mended(monkeypatch):
     middle, more = (rng.multinomial(2000, rng.dirichlet([5, 5, 5], size)) for size in (100, 20))
 
     def tested(normaliser, counts):
-        return normaliser.tested(Weighted(counts, np.zeros(len(counts)), prior), rng)
+        return normaliser.tested(importance.Weighted(counts, np.zeros(len(counts)), prior), rng)
 
     assert tested(LogNormaliser(mechanism, prior, corner), middle).error < 0.1
     monkeypatch.setattr(
@@ -221,7 +209,7 @@ def test_few_data_sets_are_tested_with_the_next_most_probable_ones():
     counts = np.unique(rng.multinomial(2000, [0.2, 0.3, 0.5], size=60), axis=0)
     log_weights = np.append(0.0, np.full(len(counts) - 1, -60.0))
     found = LogNormaliser(mechanism, prior, counts[30:]).tested(
-        Weighted(counts, log_weights, prior), rng
+        importance.Weighted(counts, log_weights, prior), rng
     )
     assert len(found.counts) >= 10
     assert found.counts.tolist().count(counts[0].tolist()) == 1

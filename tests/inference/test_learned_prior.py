@@ -35,6 +35,7 @@ TWO_LOOKS = replace(ONE_LOOK, looks=[*ONE_LOOK.looks, *OTHER_LOOK.looks])
 TABLES = {
     "two cells": (table([3, 1], DiscreteLaplace(1.0), (2,)), ()),
     "public number": (table([6, -2, 0], DiscreteLaplace(1.5), (3,), size=5), ()),
+    "private number": (table([6, -2, 0], DiscreteLaplace(1.5), (3,)), ()),
     "two variables": (table([4, 1, 0, 3], DiscreteGaussian(1.2), (2, 2)), ()),
     "two variables, public": (table([5, 2, -1, 1], DiscreteLaplace(2.0), (2, 2), size=7), ()),
     "without noise": (

@@ -13,9 +13,8 @@ import opendp_bayes as ob
 from opendp_bayes.inference import log_likelihood as module
 from opendp_bayes.inference.convolution.tilted_counts import CategoriesOfShares
 from opendp_bayes.inference.likelihood import normalisers as tables
-from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import brute_force
-from tests.helpers.releases import guarantee
+from tests.helpers.releases import grouped, guarantee, release as made
 from tests.helpers.sweeps import some_of
 
 THETAS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.05, 0.9, 0.05], [0.002, 0.008, 0.99]])
@@ -163,7 +162,7 @@ MANY = {
 def test_many_records_against_arrays_of_all_counts(name):
     mechanism, drawn, size = MANY[name]
     k, rng = len(drawn), np.random.default_rng(0)
-    release = ob.Release(drawn, tuple("abcdef"[:k]), (1.0,) * k, mechanism, guarantee(size))
+    release = made(drawn, (*"abcdef"[:k],), mechanism, size)
     of = ob.log_likelihood(release)
     share = np.maximum(drawn, 20) / np.maximum(drawn, 20).sum()
     thetas = np.stack([share, np.full(k, 1 / k), rng.dirichlet(np.ones(k))])
@@ -194,7 +193,7 @@ def test_a_private_number_against_an_integral_over_rates(mechanism, drawn):
     probabilities that do not fit.
     """
     k = len(drawn)
-    release = ob.Release(drawn, tuple("abcd"[:k]), (1.0,) * k, mechanism, guarantee(None))
+    release = made(drawn, (*"abcd"[:k],), mechanism)
     noise, counts = mechanism.law(None, np.ones(k)).noise, np.arange(6_000)
     noises = np.exp([noise.log_mass(own - counts) for own in drawn])
     own = np.maximum(drawn, 5) / np.maximum(drawn, 5).sum()
@@ -227,7 +226,7 @@ def test_shares_next_to_nothing(size):
     thousands of numbers.
     """
     noise = ob.LaplaceParameters(300.0, total="private")
-    release = ob.Release((2500, 300), ("a", "b"), (1.0, 1.0), noise, guarantee(size))
+    release = made((2500, 300), ("a", "b"), noise, size)
     shares = np.array([[0.9, 0.1], [1 - 1e-10, 1e-10]])
     counts = np.arange(12_000)
     log_mass = [noise.law(size, np.ones(2)).noise.log_mass(own - counts) for own in (2500, 300)]
@@ -254,7 +253,7 @@ def test_what_was_drawn_may_rule_probabilities_out():
     """By a factor of `exp(-14 000)`, which no sampler comes back from."""
     drawn = (64_612_657, 21_839_190, 13_094_462)
     noise = ob.LaplaceParameters(5600.0, total="private")
-    release = ob.Release(drawn, ("a", "b", "c"), (1.0,) * 3, noise, guarantee(None))
+    release = made(drawn, ("a", "b", "c"), noise)
     of, far = ob.log_likelihood(release), np.array([0.132, 0.214, 0.654])
     assert of(far) == -math.inf
     assert np.isnan(of.gradient(far)).all()
@@ -275,7 +274,7 @@ def test_the_work_does_not_grow_with_the_records(size, scale, monkeypatch):
     monkeypatch.setattr(module, "CategoriesOfShares", Watched)
     drawn = (6 * 10**8, 3 * 10**8, 10**8)
     noise = ob.LaplaceParameters(scale, total="private")
-    release = ob.Release(drawn, ("a", "b", "c"), (1.0,) * 3, noise, guarantee(size))
+    release = made(drawn, ("a", "b", "c"), noise, size)
     theta = np.array(drawn) / 10**9
     of = ob.log_likelihood(release)
     assert of(theta) > of(theta + np.array([1e-4, -1e-4, 0]))
@@ -288,7 +287,7 @@ def test_the_work_does_not_grow_with_the_records(size, scale, monkeypatch):
     ids=repr,
 )
 def test_listed_counts_of_many_records_give_the_posterior_of_the_package(mechanism):
-    release = ob.Release((3250, 1750), ("a", "b"), (1.0, 1.0), mechanism, guarantee(5000))
+    release = made((3250, 1750), ("a", "b"), mechanism, 5000)
     share = (np.arange(300) + 0.5) / 300
     of = ob.log_likelihood(release)
     weights = special.softmax(of(np.stack([share, 1 - share], axis=1)))
@@ -315,51 +314,25 @@ def test_listed_data_sets_are_those_of_the_posterior(monkeypatch):
 
 
 def test_what_is_no_release_is_refused():
-    grouped = GroupedRelease(
-        ("g", "h"),
-        ((1, 2), (3, 4)),
-        ("a", "b"),
-        (1.0, 1.0),
-        PRIVATE["discrete"][0],
-        guarantee(None),
-    )
-    for function in (ob.log_likelihood, ob.noise_aware_posterior):
-        for given, kind in (
-            (grouped, "GroupedRelease"),
-            (grouped["g"].posterior, "Noise"),
-            (3, "int"),
-        ):
-            with pytest.raises(
-                TypeError, match=rf"release: must be a Release, not {kind}.*grouped"
-            ):
-                function(given)
+    groups = grouped(((1, 2), (3, 4)))
+    wrong = {"GroupedRelease": groups, "Noise": groups["g"].posterior, "int": 3}
+    functions = ob.log_likelihood, ob.noise_aware_posterior
+    for function, (kind, given) in product(functions, wrong.items()):
+        with pytest.raises(TypeError, match=rf"release: must be a Release, not {kind}.*grouped"):
+            function(given)
 
 
 def test_without_records_every_probability_is_alike():
-    nothing = ob.Release((3, -3), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(2.0), guarantee(0))
+    nothing = made((3, -3), ("a", "b"), ob.LaplaceParameters(2.0), 0)
     assert np.ptp(ob.log_likelihood(nothing)([[0.5, 0.5], [0.1, 0.9]])) == 0
 
 
 def test_what_has_no_likelihood_of_its_own_is_refused():
-    table = GroupedRelease(
-        groups=("A", "B"),
-        noisy_counts=((5, 5), (4, 4)),
-        categories=("a", "b"),
-        prior=(1.0, 1.0),
-        mechanism=ob.KNormParameters(1.0),
-        guarantee=guarantee(20),
-        rest=2,
-    )
+    table = grouped(((5, 5), (4, 4)), ob.KNormParameters(1.0), 20, rest=2)
     with pytest.raises(ValueError, match=r"one group .* release\.whole"):
-        ob.log_likelihood(table["A"])
+        ob.log_likelihood(table["g"])
     assert np.isfinite(ob.log_likelihood(table.whole)([0.2] * 5))
-    many = ob.Release(
-        (500,) * 4,
-        tuple("abcd"),
-        (1.0,) * 4,
-        ob.mechanisms.HellingerExponential(0.1),
-        guarantee(2000),
-    )
+    many = made((500,) * 4, (*"abcd",), ob.mechanisms.HellingerExponential(0.1), 2000)
     with pytest.raises(ValueError, match="sum over all data sets"):
         ob.log_likelihood(many)
 

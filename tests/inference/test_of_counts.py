@@ -180,33 +180,23 @@ def test_a_likelihood_of_its_own_is_asked_in_batches(release):
     assert isinstance(likelihood_of(made.setting, [5, 7]), Tabulated)
 
 
-def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
-    with pytest.raises(
-        ValueError, match=r"mechanism='geometric': .* 2.56e\+03 data sets; .*method log_likelihood"
-    ):
-        release(Geometric(1.0), (20, 20, 30), 70).posterior  # noqa: B018
-
-
-@pytest.mark.parametrize("kind", [Geometric, GeometricWithLikelihood])
-def test_a_plugin_with_a_private_size(kind, release):
-    with pytest.raises(
-        ValueError, match=r"mechanism='geometric.*: states no law.* noise on the counts"
-    ):
-        release(kind(1.0), (2, 3), None).posterior  # noqa: B018
-
-
-@pytest.mark.parametrize("mechanism", [KNormParameters(1.0), HellingerExponential(1.0)], ids=repr)
-def test_counts_that_do_not_sum_to_the_size(mechanism, release):
-    with pytest.raises(ValueError, match=r"noisy_counts=\[1, 2, 3\]: .*sum to size=7"):
-        release(mechanism, (1, 2, 3), 7).posterior  # noqa: B018
-
-
 @pytest.mark.parametrize(
-    "mechanism", [KNormParameters(2.0**50), LaplaceParameters(2.0**50)], ids=repr
+    ("mechanism", "counts", "size", "message"),
+    [
+        (Geometric(1.0), (20, 20, 30), 70, r"2.56e\+03 data sets; .*method log_likelihood"),
+        (Geometric(1.0), (2, 3), None, "states no law.* noise on the counts"),
+        (GeometricWithLikelihood(1.0), (2, 3), None, "states no law.* noise on the counts"),
+        (KNormParameters(1.0), (1, 2, 3), 7, r"noisy_counts=\[1, 2, 3\]: .*sum to size=7"),
+        (HellingerExponential(1.0), (1, 2, 3), 7, r"noisy_counts=\[1, 2, 3\]: .*sum to size=7"),
+        *(
+            (kind(2.0**50), (1, 2, 3), 6, r"scale=1125899906842624.0: .*at most 1e\+12")
+            for kind in (KNormParameters, LaplaceParameters)
+        ),
+    ],
 )
-def test_a_scale_beyond_all_counts(mechanism, release):
-    with pytest.raises(ValueError, match=r"scale=1125899906842624.0: .*at most 1e\+12"):
-        release(mechanism, (1, 2, 3), 6).posterior  # noqa: B018
+def test_what_has_no_posterior(mechanism, counts, size, message, release):
+    with pytest.raises(ValueError, match=message):
+        release(mechanism, counts, size).posterior  # noqa: B018
 
 
 @pytest.mark.parametrize("returned", [np.nan, np.inf, np.zeros((2, 1))], ids=repr)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes import GaussianParameters, LaplaceParameters, Release
+import opendp_bayes as ob
 from opendp_bayes.inference.answers.ordered import quantiles_of
-from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers import brute_force
 from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import some_of
@@ -27,10 +26,10 @@ STANDARD_ERRORS = 5.0
 LARGEST = 14
 
 RELEASES = {
-    "engine": (LaplaceParameters(1.5), (3, 4, 2, 3), 12),
-    "Gaussian": (GaussianParameters(2.0), (3, -1, 6, 2), 11),
-    "listed": (HellingerExponential(0.3), (3, 4, 2, 3), 12),
-    "private": (LaplaceParameters(0.5, total="private"), (3, 0, 2, 1), None),
+    "engine": (ob.LaplaceParameters(1.5), (3, 4, 2, 3), 12),
+    "Gaussian": (ob.GaussianParameters(2.0), (3, -1, 6, 2), 11),
+    "listed": (ob.mechanisms.HellingerExponential(0.3), (3, 4, 2, 3), 12),
+    "private": (ob.LaplaceParameters(0.5, total="private"), (3, 0, 2, 1), None),
 }
 
 
@@ -96,8 +95,8 @@ def test_of_many_categories_only_the_near_ones_are_computed(release):
     rng = np.random.default_rng(3)
     drawn = tuple((rng.poisson(20, 150) + rng.integers(-2, 3, 150)).tolist())
     labels = tuple(range(150))
-    whole = Release(
-        drawn, labels, (0.5,) * 150, LaplaceParameters(1.0, total="private"), guarantee(None)
+    whole = ob.Release(
+        drawn, labels, (0.5,) * 150, ob.LaplaceParameters(1.0, total="private"), guarantee(None)
     ).posterior
     found = whole.quantiles([0.1, 0.5, 0.97])
     upto = whole._engine.cumulative(np.arange(1, 150))
@@ -133,11 +132,11 @@ def test_steps_of_any_place_are_found():
 
 def test_of_one_variable_of_a_joint_table():
     cells = tuple(itertools.product(("n", "s"), ("low", "middle", "high")))
-    table = Release(
+    table = ob.Release(
         (4, 2, 1, 1, 2, 3),
         cells,
         (0.5,) * 6,
-        LaplaceParameters(1.0),
+        ob.LaplaceParameters(1.0),
         guarantee(13),
         ("region", "income"),
     ).posterior

@@ -9,7 +9,6 @@ from scipy import special, stats
 import opendp_bayes as ob
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling import pooled_draws as module
-from opendp_bayes.inference.pooling.pooled_draws import Priors, draws_of
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
@@ -168,8 +167,8 @@ def test_gives_up_where_no_number_of_draws_would_do(monkeypatch):
         def counts(self, a, number, rng):
             return np.zeros((number, 1, a.size), dtype=np.int32), 0.0
 
-    priors, shares = Priors(KAPPA, np.ones(12)), np.full(12, 1 / 12)
-    *_, worth = draws_of(Round(), priors, shares, 50, np.random.default_rng(0))
+    priors, shares = module.Priors(KAPPA, np.ones(12)), np.full(12, 1 / 12)
+    *_, worth = module.draws_of(Round(), priors, shares, 50, np.random.default_rng(0))
     assert worth < 50
 
 

@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes import LaplaceParameters, noise_aware_posterior
 from opendp_bayes.inference import engines
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from tests.helpers.by_chains import by_chains
@@ -26,7 +25,7 @@ STANDARD_ERRORS = 5.0
 
 @pytest.fixture
 def three(release):
-    return release(LaplaceParameters(8.0), (60, 30, 10), 100).posterior
+    return release(ob.LaplaceParameters(8.0), (60, 30, 10), 100).posterior
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +41,7 @@ def chained():
 )
 def test_intervals_of_sparse_priors_hold_what_they_say(alpha, counts, release):
     """Where many draws round to 0 and to 1: more than they say, where these are at an end."""
-    posterior = release(LaplaceParameters(3.0), counts, 50, (alpha,) * len(counts)).posterior
+    posterior = release(ob.LaplaceParameters(3.0), counts, 50, (alpha,) * len(counts)).posterior
     draws = posterior.sample(40_000, random_state=1)
     for level in (0.8, 0.95):
         least = level - STANDARD_ERRORS * np.sqrt(2 * level * (1 - level) / 40_000)
@@ -58,12 +57,12 @@ def test_intervals_of_sparse_priors_hold_what_they_say(alpha, counts, release):
 @pytest.fixture
 def unequal(release):
     """A posterior in which the prior weighs as much as the twelve records."""
-    return release(LaplaceParameters(2.0), (3, 4, 5), 12, (0.3, 4.0, 9.0)).posterior
+    return release(ob.LaplaceParameters(2.0), (3, 4, 5), 12, (0.3, 4.0, 9.0)).posterior
 
 
 def test_comparing_releases_of_different_priors(unequal, release):
     """Against a double integral, which for the draws of either one with a prior of ones is off."""
-    other = release(LaplaceParameters(2.0), (4, 4, 4), 12, (5.0, 0.5, 2.0)).posterior
+    other = release(ob.LaplaceParameters(2.0), (4, 4, 4), 12, (5.0, 0.5, 2.0)).posterior
     comparison = unequal.compare(other)
     values = np.linspace(0, 1, 8001)
     middle = (values[1:] + values[:-1]) / 2
@@ -135,7 +134,7 @@ def test_arviz_gets_the_draws(three, chained):
 def test_arviz_gets_the_variables_of_a_whole_joint_table(axes, cells, is_whole):
     arviz_or_skip()
     drawn, prior = tuple(range(1, len(cells) + 1)), (1.0,) * len(cells)
-    shared = tuple(cells), prior, LaplaceParameters(2.0), guarantee(sum(drawn)), axes
+    shared = tuple(cells), prior, ob.LaplaceParameters(2.0), guarantee(sum(drawn)), axes
     table = ob.Release(drawn, *shared).posterior
     theta = table.to_arviz(draws=50).posterior["theta"]
     if not is_whole:
@@ -194,26 +193,26 @@ def test_other_errors(three, release):
     with pytest.raises(ValueError, match=r"event: .* no place of the 3"):
         three.probability(lambda theta: theta["no"] > 0.5)
     with pytest.raises(ValueError, match=r"other: has the categories \('a', 'b'\)"):
-        three.compare(release(LaplaceParameters(1.0), (1, 2), 3).posterior)
+        three.compare(release(ob.LaplaceParameters(1.0), (1, 2), 3).posterior)
     with pytest.raises(TypeError, match=r"releases=.*: must be a list"):
         type(three)(three.releases[0], three._engine)
     with pytest.raises(TypeError, match="other: must be a posterior"):
-        three.compare(release(LaplaceParameters(1.0), (1, 2), 3))
+        three.compare(release(ob.LaplaceParameters(1.0), (1, 2), 3))
     with pytest.raises(ValueError, match=r"records_prior=.*: must be None, .* 3, is public"):
-        noise_aware_posterior(
-            release(LaplaceParameters(1.0), (1, 2), 3), records_prior=stats.poisson(3)
+        ob.noise_aware_posterior(
+            release(ob.LaplaceParameters(1.0), (1, 2), 3), records_prior=stats.poisson(3)
         )
     with pytest.raises(ValueError, match=r"records_prior=3: .* distribution with .* logpmf"):
-        noise_aware_posterior(
-            release(LaplaceParameters(1.0, total="private"), (1, 2), None), records_prior=3
+        ob.noise_aware_posterior(
+            release(ob.LaplaceParameters(1.0, total="private"), (1, 2), None), records_prior=3
         )
     with pytest.raises(ValueError, match="ess=0: must be between 1"):
-        noise_aware_posterior(release(LaplaceParameters(1.0), (1, 2), 3), ess=0)
+        ob.noise_aware_posterior(release(ob.LaplaceParameters(1.0), (1, 2), 3), ess=0)
 
 
 def test_intervals_are_by_label(release):
     """Whole numbers are labels, not places."""
-    made = replace(release(LaplaceParameters(3.0), (12, 30, 58), 100), categories=(2, 0, 1))
+    made = replace(release(ob.LaplaceParameters(3.0), (12, 30, 58), 100), categories=(2, 0, 1))
     answers = made.posterior, made.posterior.counts, made.posterior.compare(made.posterior)
     for interval in (answer.interval(0.9) for answer in answers):
         lower, upper = interval

@@ -11,7 +11,6 @@ from scipy import special, stats
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling import private_sizes as module
-from opendp_bayes.inference.pooling.private_sizes import PrivateSizes
 from opendp_bayes.inference.pooling.public_sizes import PublicSizes
 from opendp_bayes.inference.pooling.public_total import PublicTotal
 from opendp_bayes.mathematics.zero_sum import nearest_counts
@@ -49,7 +48,7 @@ def log_terms(noise, drawn, a, most):
 )
 def test_probabilities_and_numbers_of_records_are_those_of_sums_over_all_counts(noise, most, error):
     noisy, start = DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0)
-    groups = [PrivateSizes(noisy.chosen([at]), start[[at]]) for at in range(2)]
+    groups = [module.PrivateSizes(noisy.chosen([at]), start[[at]]) for at in range(2)]
     sizes = np.add.outer(np.arange(most + 1), np.arange(most + 1))
     for a in CONCENTRATIONS:
         found = [one.log_p(np.array(a)) for one in groups]
@@ -57,7 +56,7 @@ def test_probabilities_and_numbers_of_records_are_those_of_sums_over_all_counts(
         means, variances = np.array(records).T
         every = [log_terms(noise, drawn, a, most) for drawn in DRAWN]
         assert found == pytest.approx([special.logsumexp(each) for each in every], abs=error)
-        both = PrivateSizes(noisy.chosen([0, 1, 1]), start[[0, 1, 1]]).log_p(np.array(a))
+        both = module.PrivateSizes(noisy.chosen([0, 1, 1]), start[[0, 1, 1]]).log_p(np.array(a))
         assert both == pytest.approx(found[0] + 2 * found[1])
         laws = [special.softmax(each) for each in every]
         wanted = np.array([(law * sizes).sum() for law in laws])
@@ -72,7 +71,7 @@ def test_places_that_stand_for_several_counts_answer_as_all_counts_do(monkeypatc
     drawn = rng.poisson(6.0, (40, 3)) + noise.simulate((40, 3), rng)
 
     def log_p():
-        mixtures = PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
+        mixtures = module.PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
         found = [mixtures.log_p(np.full(3, a)) for a in (0.5, 4.0, 60.0)]
         return np.diff(found), len(mixtures.nodes)
 
@@ -149,7 +148,7 @@ def frequencies(rows, weights, sets):
 
 def test_counts_are_drawn_from_their_law():
     noise, a = DiscreteLaplace(1.0), np.array([0.7, 2.0])
-    mixtures = PrivateSizes(DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0))
+    mixtures = module.PrivateSizes(DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0))
     counts, log_weight = mixtures.counts(a, 4000, np.random.default_rng(0))
     assert log_weight == 0
     sets = np.array([(x, y) for x in range(5) for y in range(6)])
@@ -168,7 +167,7 @@ def test_counts_of_many_groups_have_their_numbers_of_records_together():
     """What is off by a part of a record in each count is seen in all of them."""
     noise, a, rng = DiscreteLaplace(4.0), np.array([3.0, 5.0, 9.0]), np.random.default_rng(0)
     drawn = rng.poisson(200.0, (60, 3)) + noise.simulate((60, 3), rng)
-    mixtures = PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
+    mixtures = module.PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
     mean, variance = mixtures.all_records(mixtures.mixture(a, moments=2))
     off = mixtures.counts(a, 1000, rng)[0].sum(axis=(1, 2)).mean() - mean
     # Negative control: a tenth of a record.
@@ -184,7 +183,7 @@ def test_ranks_of_all_records_are_uniform():
         sizes, theta = rng.integers(300, 1500, 120), rng.dirichlet(a, 120)
         counts = np.array([rng.multinomial(n, t) for n, t in zip(sizes, theta, strict=True)])
         drawn = counts + noise.simulate(counts.shape, rng)
-        mixtures = PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
+        mixtures = module.PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
         of_draws, truth = (each.sum(axis=-2) for each in (mixtures.counts(a, 60, rng)[0], counts))
         ranks.append(
             [(of_draws.sum(axis=1) < truth.sum()).mean(), *(of_draws < truth).mean(axis=0)]

@@ -24,12 +24,6 @@ from opendp_bayes.mechanisms import (
     hellinger_distance,
 )
 from opendp_bayes.mechanisms.exponential import posterior_exponential as exponential
-from opendp_bayes.mechanisms.exponential.posterior_exponential import (
-    LARGEST_UNIFORM_SHARE,
-    certified_loss,
-    exponent_error,
-    uniform_share,
-)
 from tests.helpers import oracles
 from tests.helpers.sweeps import pairs_of, some_of
 
@@ -114,7 +108,7 @@ def test_law_is_within_the_certified_error(kind, counts, prior):
             centre, oracles.posterior(candidates[index].tolist(), prior)
         ) / oracles.real(width)
         error = abs(oracles.real(log_p[counts[0]]) - oracles.real(log_p[index]) - exponent)
-        assert error <= float(exponent_error(width, 2)) + 2.0**-51 * abs(log_p[index])
+        assert error <= float(exponential.exponent_error(width, 2)) + 2.0**-51 * abs(log_p[index])
 
 
 SAMPLED = {
@@ -186,7 +180,7 @@ def test_uniform_share_is_that_of_the_best_data_set(size, prior, exponent):
     ):
         _, log_p = HellingerExponential(1 / exponent).log_pmf(counts.astype(int), prior)
         shares.append(exact_uniform_share(log_p, log_p.max(), 1 / exponent))
-    predicted = uniform_share(size, np.array(prior), exponent)
+    predicted = exponential.uniform_share(size, np.array(prior), exponent)
     assert predicted <= min(shares) + 0.01
     if min(shares) < 0.99:
         assert 0.4 < predicted / (1 - predicted) / (min(shares) / (1 - min(shares))) < 1.25
@@ -204,7 +198,7 @@ def critical_exponent(size: int, prior: np.ndarray) -> float:
         middle = (low + high) / 2
         low, high = (
             (middle, high)
-            if uniform_share(size, prior, middle) > LARGEST_UNIFORM_SHARE
+            if exponential.uniform_share(size, prior, middle) > exponential.LARGEST_UNIFORM_SHARE
             else (low, middle)
         )
     return high
@@ -279,7 +273,7 @@ def test_the_error_of_an_exponent_has_every_part(relative, monkeypatch):
     for width, k in product([2.0**-30, 0.3, 0.7, 1.0, 3.0, 2.0**40], [2, 3, 1000]):
         of_exponent = 2 * Fraction(relative) + Fraction(k + 8, 2**53) + Fraction(1, 2**47)
         least = of_exponent / Fraction(width) + Fraction(k, 2**41)
-        assert least <= exponent_error(width, k) <= least * (1 + Fraction(1, 2**50))
+        assert least <= exponential.exponent_error(width, k) <= least * (1 + Fraction(1, 2**50))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +281,7 @@ def test_the_error_of_an_exponent_has_every_part(relative, monkeypatch):
 )
 @pytest.mark.parametrize("error", [Fraction(1, 10), Fraction(2, 7), Fraction(1, 2**41)])
 def test_a_certified_loss_adds_the_error_of_two_probabilities_and_two_normalisers(ideal, error):
-    loss = certified_loss(ideal, error, delta=0.25)
+    loss = exponential.certified_loss(ideal, error, delta=0.25)
     assert loss.delta == 0.25
     assert oracles.is_certified(loss, ideal + 4 * error, Fraction(1, 2**52))
 
@@ -308,7 +302,7 @@ def test_a_sampler_that_errs_against_us_keeps_its_certificate() -> None:
         np.max(np.abs(perturbed(p, rare == away, error) - perturbed(q, rare != away, error)))
     )
     assert observed > np.abs(p - q)[rare] + 3.99 * error
-    assert observed <= certified_loss(Fraction(float(ideal)), Fraction(error)).epsilon
+    assert observed <= exponential.certified_loss(Fraction(float(ideal)), Fraction(error)).epsilon
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -317,7 +311,7 @@ def test_log_probabilities_are_as_computed_and_as_sampled(kind, monkeypatch):
     monkeypatch.setattr(exponential, "RELATIVE_ERROR", 0.003)
     for scale in (0.3, 0.7, 2.0):
         value, prior = mechanism(kind, scale), np.array([0.1, 2.0, 1.0])
-        error = exponent_error(value.smallest_width(9, prior), 3)
+        error = exponential.exponent_error(value.smallest_width(9, prior), 3)
         assert (
             4 * error <= Fraction(value.log_error(9, prior)) <= 4 * error * (1 + Fraction(1, 2**52))
         )

@@ -10,7 +10,6 @@ import pytest
 
 from opendp_bayes import LaplaceParameters, available_mechanisms, load_mechanism
 from opendp_bayes.mechanisms import registry
-from opendp_bayes.mechanisms.registry import known_mechanism
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +97,7 @@ def test_a_plugin_is_listed_without_being_loaded(install: Any) -> None:
     with pytest.raises(
         ValueError, match=r"mechanism='uniform': is not built in; .* load_mechanism\('uniform'\)"
     ):
-        known_mechanism("uniform")
+        registry.known_mechanism("uniform")
     assert Recorded.loaded == []
 
 
@@ -125,7 +124,7 @@ def test_refuses_what_is_not_a_mechanism(install: Any, name: str, value: Any) ->
     with pytest.raises(TypeError, match=said + " the methods check, log_pmf, "):
         load_mechanism(name)
     with pytest.raises(ValueError, match="is not built in"):
-        known_mechanism(name)
+        registry.known_mechanism(name)
 
 
 def test_an_entry_point_of_an_installed_package_is_not_imported_by_listing(tmp_path: Any) -> None:

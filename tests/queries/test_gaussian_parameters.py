@@ -12,7 +12,6 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted import measurements as drawing
-from opendp_bayes.trusted.measurements import drawer
 from opendp_bayes.trusted.spaces import PosteriorSpace
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
@@ -58,7 +57,7 @@ def test_opendp_s_noise_has_the_scale_of_the_map(size, scale, monkeypatch):
 @pytest.mark.parametrize(("size", "scale"), some_of(product(SIZES, [0.6, 1.9]), 1))
 def test_opendp_s_noise_has_the_law_that_is_accounted_for(size: int | None, scale: float) -> None:
     """Chi-square at `oracles.FALSE_ALARM`; rejected where the scale is off by 30 %."""
-    draw = drawer(Setting.of(ob.GaussianParameters(scale), size, np.ones(3)))
+    draw = drawing.drawer(Setting.of(ob.GaussianParameters(scale), size, np.ones(3)))
     drawn = draw(COUNTS, 15_000) - COUNTS
     reach = math.ceil(12 * scale)
     for index in range(3):

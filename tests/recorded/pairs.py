@@ -17,7 +17,6 @@ from opendp.extras.polars import Bound, Margin
 
 import opendp_bayes as ob
 import opendp_bayes_engines as engines
-from opendp_bayes.mechanisms import KNormParameters, LaplaceParameters
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted.spaces import groups_and_labels
 from opendp_bayes.unlisted import Discovery, LaplaceThreshold
@@ -283,8 +282,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "floored": {"mechanism": "laplace_parameters", "noise": "floored"},
     "local": {"mechanism": "hellinger_exponential", "sensitivity": "local"},
     "gamma": {"mechanism": "smooth_hellinger_exponential", "gamma": 0.5},
-    "value of K-norm": {"mechanism": KNormParameters(200.0)},
-    "value of Laplace": {"mechanism": LaplaceParameters(200.0, total="private")},
+    "value of K-norm": {"mechanism": ob.mechanisms.KNormParameters(200.0)},
+    "value of Laplace": {"mechanism": ob.mechanisms.LaplaceParameters(200.0, total="private")},
     "value of Gaussian": {"mechanism": ob.GaussianParameters(400.0, "private")},
 }
 
@@ -372,16 +371,16 @@ def _measure(case: Case) -> Any:
 
 
 _VALUES: dict[str, Any] = {
-    "laplace_parameters": lambda public: LaplaceParameters(
+    "laplace_parameters": lambda public: ob.mechanisms.LaplaceParameters(
         20.0, total="remainder" if public else "private"
     ),
-    "floored": lambda public: LaplaceParameters(
+    "floored": lambda public: ob.mechanisms.LaplaceParameters(
         20.0, "floored", "remainder" if public else "private"
     ),
     "gaussian_parameters": lambda public: ob.GaussianParameters(
         20.0, None if public else "private"
     ),
-    "knorm_parameters": lambda public: KNormParameters(20.0),
+    "knorm_parameters": lambda public: ob.mechanisms.KNormParameters(20.0),
     "hellinger_exponential": lambda public: ob.mechanisms.HellingerExponential(0.5),
     "local": lambda public: ob.mechanisms.HellingerExponential(9.0, "local"),
     "smooth_hellinger_exponential": lambda public: ob.mechanisms.SmoothHellingerExponential(9.0),
@@ -406,7 +405,7 @@ def chain_of(case: Case) -> Any:
     mechanism = (
         _VALUES[named](public)
         if named in _VALUES
-        else LaplaceParameters(20.0, total=named.removeprefix("total="))
+        else ob.mechanisms.LaplaceParameters(20.0, total=named.removeprefix("total="))
         if named.startswith("total=")
         else _OPTIONS[named]["mechanism"]
     )

@@ -5,10 +5,9 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from opendp_bayes import KNormParameters, LaplaceParameters, Release
+import opendp_bayes as ob
 from opendp_bayes.display.tables import decimals_of, estimates_table, intervals
 from opendp_bayes.inference.ways import is_quick
-from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.results.estimates import (
     Estimate,
     estimate_of,
@@ -18,11 +17,11 @@ from opendp_bayes.results.estimates import (
 )
 from tests.helpers.releases import changed, guarantee
 
-RELEASE = Release(
-    (12, 3, 5), ("a", "b", "c"), (1.0, 0.5, 2.0), LaplaceParameters(2.0), guarantee(20)
+RELEASE = ob.Release(
+    (12, 3, 5), ("a", "b", "c"), (1.0, 0.5, 2.0), ob.LaplaceParameters(2.0), guarantee(20)
 )
 PAIR = changed(RELEASE, noisy_counts=(12, 8), categories=("a", "b"), prior=(1.0, 1.0))
-SLOW = changed(RELEASE, mechanism=HellingerExponential(0.5))
+SLOW = changed(RELEASE, mechanism=ob.mechanisms.HellingerExponential(0.5))
 REFUSED = changed(SLOW, size=None)
 
 
@@ -45,7 +44,7 @@ def test_where_the_posterior_is_refused_the_reason_is_given(wait: bool) -> None:
         REFUSED.estimates()
 
 
-PRIVATE, MANY = (LaplaceParameters(scale, total="private") for scale in (2.0, 10.0))
+PRIVATE, MANY = (ob.LaplaceParameters(scale, total="private") for scale in (2.0, 10.0))
 
 
 def of_hundreds(k: int):
@@ -59,18 +58,18 @@ def of_hundreds(k: int):
 MILLION = {
     "noisy_counts": (600_000, 400_000),
     "size": 10**6,
-    "mechanism": SmoothHellingerExponential(4.0),
+    "mechanism": ob.mechanisms.SmoothHellingerExponential(4.0),
 }
-WIDE = {"noisy_counts": (10**6,) * 3, "size": 3 * 10**6, "mechanism": LaplaceParameters(1e4)}
+WIDE = {"noisy_counts": (10**6,) * 3, "size": 3 * 10**6, "mechanism": ob.LaplaceParameters(1e4)}
 QUICK = {
     "two categories": (PAIR, True),
     "two categories, a million records": (changed(PAIR, **MILLION), True),
     "two categories, number private": (changed(PAIR, size=None, mechanism=PRIVATE), True),
     "noise": (RELEASE, True),
     "noise, number private": (changed(RELEASE, size=None, mechanism=PRIVATE), True),
-    "K-norm": (changed(RELEASE, mechanism=KNormParameters(2.0)), True),
+    "K-norm": (changed(RELEASE, mechanism=ob.KNormParameters(2.0)), True),
     "K-norm with a 0": (
-        changed(RELEASE, noisy_counts=(15, 0, 5), mechanism=KNormParameters(2.0)),
+        changed(RELEASE, noisy_counts=(15, 0, 5), mechanism=ob.KNormParameters(2.0)),
         True,
     ),
     "wide noise": (changed(RELEASE, **WIDE), True),
@@ -126,7 +125,7 @@ def test_narrow_intervals_are_shown_with_more_decimals(width: float, shown: str)
     ],
 )
 def test_says_little_where_the_prior_is_hardly_changed(scale, prior, is_little):
-    release = changed(RELEASE, mechanism=LaplaceParameters(scale), prior=prior)
+    release = changed(RELEASE, mechanism=ob.LaplaceParameters(scale), prior=prior)
     estimate = estimate_of(release.posterior, 0.95)
     before = stats.dirichlet(prior).var() ** 0.5
     assert is_little == bool(np.all(estimate.std > 0.9 * before))

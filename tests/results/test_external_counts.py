@@ -4,7 +4,6 @@ import itertools
 import math
 import warnings
 from dataclasses import dataclass
-from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def drawn_by_opendp(noise: str, scale: float, number: int = ZEROS) -> Any:
     return ((dp.vector_domain(atoms), metric) >> then(scale))([0 if whole else 0.0] * number)
 
 
-@pytest.mark.parametrize(("noise", "scale"), some_of(product(NOISES, [1.0, 3.5]), 3))
+@pytest.mark.parametrize(("noise", "scale"), some_of(itertools.product(NOISES, [1.0, 3.5]), 3))
 def test_the_law_is_that_of_what_opendp_draws(noise: str, scale: float) -> None:
     """A chi-squared test, false alarms with 1e-6; also that the scale has OpenDP's unit."""
     drawn = drawn_by_opendp(noise, scale)
@@ -108,11 +107,11 @@ KEYS = {"a": ["x", "y"], "b": ["p", "q", None], "c": [1, 2]}
 PAIR = Measurement(np.arange(6) - 1, ("a", "b"), 3.0)
 
 
-@pytest.mark.parametrize("clique", [c for n in (1, 2, 3) for c in permutations(KEYS, n)])
+@pytest.mark.parametrize("clique", [c for n in (1, 2, 3) for c in itertools.permutations(KEYS, n)])
 def test_cells_of_a_marginal_are_in_the_order_of_its_columns(clique: tuple[str, ...]) -> None:
     """Whatever the order of the keys and of the alphabet is."""
     columns = {name: ["(null)" if x is None else x for x in KEYS[name]] for name in clique}
-    cells = list(product(*columns.values()))
+    cells = list(itertools.product(*columns.values()))
     drawn = np.arange(len(cells)) - 1
     (found,) = ob.noisy_tables(
         [Measurement(drawn, clique, 3.0)], keys=KEYS, mechanism="gaussian_parameters"
@@ -219,7 +218,7 @@ def test_counts_that_are_refused(change: Any, error: Any, message: str) -> None:
 # --- The noisy total as a level
 def listed(drawn: Any, scale: float, total: int, scale_of_total: float, a: float) -> Any:
     """Means of two counts and their sum, from a list of all below 60."""
-    counts, gamma = np.array(list(product(range(60), repeat=2))), special.gammaln
+    counts, gamma = np.array(list(itertools.product(range(60), repeat=2))), special.gammaln
     n = counts.sum(axis=1)
     log_p = -np.abs(counts - drawn).sum(axis=1) / scale - np.abs(total - n) / scale_of_total
     log_p += (gamma(a + counts) - gamma(counts + 1)).sum(axis=1)

@@ -12,14 +12,13 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes import KNormParameters, LaplaceParameters, PrivacyGuarantee, Release
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.release_format.data import ReleasedData
 from tests.helpers.releases import guarantee
 
-MECHANISMS = [LaplaceParameters(0.1), LaplaceParameters(3, "floored", "bounded")]
-MECHANISMS += [LaplaceParameters(1e-3, "discrete", "private"), HellingerExponential(1 / 3)]
+MECHANISMS = [ob.LaplaceParameters(0.1), ob.LaplaceParameters(3, "floored", "bounded")]
+MECHANISMS += [ob.LaplaceParameters(1e-3, "discrete", "private"), HellingerExponential(1 / 3)]
 MECHANISMS += [HellingerExponential(2.0, "local"), SmoothHellingerExponential(4.0)]
 MECHANISMS += [SmoothHellingerExponential(4.0, **of) for of in ({"gamma": 0.2}, {"beta": 0.2})]
 
@@ -34,13 +33,13 @@ def release(
 ):
     if loss is None:
         loss = mechanism.proven_loss(1, size=size, prior=np.array(prior))
-    return Release(noisy_counts, categories, prior, mechanism, guarantee(size, loss))
+    return ob.Release(noisy_counts, categories, prior, mechanism, guarantee(size, loss))
 
 
 # --- the object
 @pytest.mark.parametrize(
     "field",
-    [field.name for field in dataclasses.fields(Release)] + ["concentration", "counts", "size"],
+    [field.name for field in dataclasses.fields(ob.Release)] + ["concentration", "counts", "size"],
 )
 def test_a_release_is_frozen(field):
     with pytest.raises(AttributeError):
@@ -88,7 +87,7 @@ LABELS.append(("", 'é\n"\\', "\N{SNOWMAN}"))
 
 @pytest.mark.parametrize("categories", LABELS)
 def test_labels_keep_their_type(categories):
-    read = Release.from_json(release(categories=categories).to_json())
+    read = ob.Release.from_json(release(categories=categories).to_json())
     assert read.categories == categories
     assert [type(label) for label in read.categories] == [type(label) for label in categories]
 
@@ -103,17 +102,17 @@ def test_labels_keep_their_type(categories):
     size=st.one_of(st.none(), st.integers(1, 10**12)),
 )
 def test_json_loses_nothing(noisy_counts, scale, prior, d_in, loss, size):
-    mechanism = LaplaceParameters(scale, total=default_total(size))
+    mechanism = ob.LaplaceParameters(scale, total=default_total(size))
     least = mechanism.proven_loss(d_in, size=size, prior=np.ones(len(noisy_counts)))
     loss = map(max, loss, (least.epsilon, least.rho, least.range))
     loss = ob.PrivacyLoss(*loss, delta=1e-9, method="m")
-    promise = PrivacyGuarantee(size, d_in, loss, "Approximate(MaxDivergence)")
+    promise = ob.PrivacyGuarantee(size, d_in, loss, "Approximate(MaxDivergence)")
     labels = tuple(range(len(noisy_counts)))
-    made = Release(tuple(noisy_counts), labels, (prior,) * len(noisy_counts), mechanism, promise)
-    assert Release.from_json(made.to_json()) == made
+    made = ob.Release(tuple(noisy_counts), labels, (prior,) * len(noisy_counts), mechanism, promise)
+    assert ob.Release.from_json(made.to_json()) == made
 
 
-SCHEMA = jsonschema.Draft202012Validator(Release.json_schema())
+SCHEMA = jsonschema.Draft202012Validator(ob.Release.json_schema())
 
 
 def test_the_schema_is_one():
@@ -131,7 +130,7 @@ def test_cells_of_a_joint_table_are_written_as_lists_that_fit_the_schema():
     document = json.loads(made.to_json())
     SCHEMA.validate(document)
     assert (document["axes"], document["categories"][1]) == (["region", "vote"], ["north", 3])
-    assert Release.from_json(made.to_json()) == made
+    assert ob.Release.from_json(made.to_json()) == made
 
 
 @pytest.mark.parametrize(
@@ -151,7 +150,7 @@ def test_documents_that_are_no_table_are_refused(field, value, match):
     cells = (("north", "no"), ("north", 3), ("so$_uth$", "yes"))
     made = dataclasses.replace(release(), categories=cells, axes=("region", "vote"))
     with pytest.raises(ValueError, match=match):
-        Release.from_json(json.dumps({**json.loads(made.to_json()), field: value}))
+        ob.Release.from_json(json.dumps({**json.loads(made.to_json()), field: value}))
 
 
 #: What the schema cannot say: fields that must agree with each other, and what only the mechanism
@@ -174,7 +173,7 @@ def test_the_schema_refuses_what_the_reader_refuses():
 
 def changed(path, value):
     """The document of a release with one field, or one within it, set; `...` removes it."""
-    document = json.loads(release(LaplaceParameters(2.0)).to_json())
+    document = json.loads(release(ob.LaplaceParameters(2.0)).to_json())
     inner = document
     *parents, last = path.split(".")
     for parent in parents:
@@ -278,7 +277,7 @@ CORRUPTED = {
 def test_a_corrupted_field_is_rejected_by_name(name):
     path, value, message = CORRUPTED[name]
     with pytest.raises(ValueError, match=message):
-        Release.from_json(changed(path, value))
+        ob.Release.from_json(changed(path, value))
 
 
 def test_a_document_does_not_choose_what_is_imported(monkeypatch):
@@ -289,17 +288,17 @@ def test_a_document_does_not_choose_what_is_imported(monkeypatch):
         registry, "entry_points", lambda **_: pytest.fail("looked for entry points")
     )
     with pytest.raises(ValueError, match="is not built in"):
-        Release.from_json(changed("mechanism.name", "someone_else_s"))
+        ob.Release.from_json(changed("mechanism.name", "someone_else_s"))
 
 
 @pytest.mark.parametrize(
     ("mechanism", "drawn", "counts"),
     [
-        (LaplaceParameters(2.0), (3, -2, 4), (3, 0, 2)),
-        (LaplaceParameters(2.0), (4, 7, -6), (4, 5, 0)),
-        (LaplaceParameters(2.0, total="bounded"), (3, -2, 8), (3, 0, 5)),
-        (LaplaceParameters(2.0, total="private"), (3, -2, 8), (3, 0, 8)),
-        (KNormParameters(2.0), (5, -2, 2), (4, 0, 1)),
+        (ob.LaplaceParameters(2.0), (3, -2, 4), (3, 0, 2)),
+        (ob.LaplaceParameters(2.0), (4, 7, -6), (4, 5, 0)),
+        (ob.LaplaceParameters(2.0, total="bounded"), (3, -2, 8), (3, 0, 5)),
+        (ob.LaplaceParameters(2.0, total="private"), (3, -2, 8), (3, 0, 8)),
+        (ob.KNormParameters(2.0), (5, -2, 2), (4, 0, 1)),
         (HellingerExponential(2.0), (3, 0, 2), (3, 0, 2)),
     ],
     ids=str,
@@ -308,7 +307,7 @@ def test_counts_are_the_projection_of_what_was_drawn(mechanism, drawn, counts):
     made = release(mechanism, drawn)
     assert made.counts == counts
     assert made.concentration.tolist() == [a + x for a, x in zip(made.prior, counts, strict=True)]
-    again = Release.from_json(made.to_json())
+    again = ob.Release.from_json(made.to_json())
     assert (again.noisy_counts, again.counts) == (drawn, counts)
 
 
@@ -328,4 +327,4 @@ def test_counts_are_the_projection_of_what_was_drawn(mechanism, drawn, counts):
 )
 def test_what_is_not_a_release_in_json_is_rejected(text):
     with pytest.raises(ValueError, match="text: is not a release"):
-        Release.from_json(text)
+        ob.Release.from_json(text)

@@ -31,7 +31,6 @@ from opendp_bayes.mechanisms.exponential.posterior_exponential import exponent_e
 from opendp_bayes.samplers import uniform as sampling
 from opendp_bayes.samplers.exponential import hellinger_candidates as hellinger_sampler
 from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler, blocks, chords
-from opendp_bayes.samplers.uniform import log_uniforms
 from tests.helpers import oracles
 from tests.helpers.sweeps import slow, some_of
 
@@ -134,7 +133,7 @@ def test_integer_weights_bound_the_weights(logs: Any) -> None:
 
 # Uniform variables of any magnitude.
 def test_log_uniforms() -> None:
-    observed = Counter(np.ceil(-log_uniforms(100_000)).astype(int).tolist())
+    observed = Counter(np.ceil(-sampling.log_uniforms(100_000)).astype(int).tolist())
     law = {i: math.exp(1 - i) - math.exp(-i) for i in range(1, 40)}
     assert not oracles.rejects(observed, law)
     assert oracles.rejects(
@@ -147,7 +146,7 @@ def test_log_uniforms_are_resolved_however_small(monkeypatch: pytest.MonkeyPatch
     last = np.array([2**64 - 1, 0, 2**63], dtype=np.uint64)
     words = iter([*map(np.array, ([0, 4, 1], [0], [0], [4])), last])
     monkeypatch.setattr(sampling, "random_words", lambda number: next(words).astype(np.uint64))
-    logs = log_uniforms(3)
+    logs = sampling.log_uniforms(3)
     np.testing.assert_allclose(
         logs,
         [np.log1p(1 - 2.0**-53) - 195 * math.log(2), -3 * math.log(2), math.log(1.5) - math.log(2)],

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from opendp_bayes.samplers import uniform
-from opendp_bayes.samplers.uniform import WeightedPlaces
 from tests.helpers import oracles
 
 
@@ -39,7 +38,7 @@ def test_a_place_is_that_of_the_interval_of_a_number(monkeypatch: pytest.MonkeyP
     doubtful = drawing(numbers, bits, monkeypatch)
     heads = {end >> 2 for end in ends}
     doubtful += [i for i, number in enumerate(numbers) if number >> 2 in heads]
-    found = WeightedPlaces(weights, bits).draws(len(numbers)).tolist()
+    found = uniform.WeightedPlaces(weights, bits).draws(len(numbers)).tolist()
     assert found == [sum(end <= number for end in ends) for number in numbers]
     assert 3 not in found  # of no weight
     assert not doubtful  # further bits were drawn there, and nowhere else
@@ -48,7 +47,7 @@ def test_a_place_is_that_of_the_interval_of_a_number(monkeypatch: pytest.MonkeyP
 def test_the_head_alone_would_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """A negative control: two numbers of one head lie in different places."""
     drawing([2, 3], 66, monkeypatch).extend([0, 1])
-    assert WeightedPlaces([3, (1 << 66) - 3], 66).draws(2).tolist() == [0, 1]
+    assert uniform.WeightedPlaces([3, (1 << 66) - 3], 66).draws(2).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("bits", [64, 128])
@@ -56,7 +55,7 @@ def test_draws_follow_the_weights(bits: int) -> None:
     """A chi-square test at the false-alarm rate of `oracles.FALSE_ALARM`, which sees 30 %."""
     shares = [1, 5, 0, 20, 6]
     weights = [share << bits - 5 for share in shares]
-    drawn = Counter(WeightedPlaces(weights, bits).draws(50_000).tolist())
+    drawn = Counter(uniform.WeightedPlaces(weights, bits).draws(50_000).tolist())
     assert not oracles.rejects(drawn, {i: share / 32 for i, share in enumerate(shares)})
     wrong = {0: 1.3 / 32, 1: 5 / 32, 3: 20 / 32, 4: 5.7 / 32}
     assert oracles.rejects(drawn, wrong)
@@ -64,4 +63,4 @@ def test_draws_follow_the_weights(bits: int) -> None:
 
 def test_weights_that_sum_to_something_else_are_refused() -> None:
     with pytest.raises(ValueError, match=r"sum to 8; .*2\^64"):
-        WeightedPlaces([3, 5], 64)
+        uniform.WeightedPlaces([3, 5], 64)

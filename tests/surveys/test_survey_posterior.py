@@ -18,7 +18,6 @@ from opendp_bayes.surveys.survey_tables import (
     consistent_draws,
     survey_posterior as posterior_of_survey,
 )
-from opendp_bayes.surveys.survey_tables.survey_posterior import Kind, SurveyPosterior
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
@@ -70,7 +69,7 @@ def combined(estimates: Any, variances: Any, kind: Any = "predictive") -> Any:
 
 
 @lru_cache
-def posterior(size: int | None = SIZE) -> SurveyPosterior:
+def posterior(size: int | None = SIZE) -> posterior_of_survey.SurveyPosterior:
     return ob.combine_tables(tables(size))
 
 
@@ -210,7 +209,7 @@ def test_new_records_have_the_probabilities_of_a_draw() -> None:
     assert len(found.synthetic(1, "predictive", random_state=1)[0]) == SIZE
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("kind", get_args(posterior_of_survey.Kind))
 def test_no_two_copies_are_of_one_draw(kind: Any) -> None:
     """Of new records there are as many as in that draw where their number is private."""
     found = posterior(None)
@@ -237,7 +236,7 @@ def test_writes_parquet_and_csv_and_replaces_nothing(tmp_path: Path) -> None:
 def test_a_survey_has_one_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     shorten(monkeypatch)
     found = ob.Survey(tuple(tables()), tuple(tables().values())).posterior
-    right: SurveyPosterior = ob.combine_tables(tables())
+    right: posterior_of_survey.SurveyPosterior = ob.combine_tables(tables())
     assert found.cliques == right.cliques
     np.testing.assert_array_equal(found.marginal("vote").mean(), right.marginal("vote").mean())
     grouped = GroupedRelease(

@@ -11,7 +11,6 @@ import opendp_bayes as ob
 from opendp_bayes.queries.categorical_counts import counts_of_frame
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted import plan_allowlist, stable_plans
-from opendp_bayes.trusted.stable_plans import stable_plan_of
 from tests.helpers.contexts import plain_context
 from tests.helpers.leaking_plans import unchecked
 
@@ -60,7 +59,7 @@ def test_nulls_that_opendp_does_not_see_are_counted(expr, asked, expected):
     nan = float("nan")
     frame = pl.LazyFrame({"x": [nan, 1.0, 1.0, 2.0, None], "s": ["a", "b", "zz", None, "yy"]})
     made = context(frame).query().with_columns(z=expr)
-    stable = stable_plan_of(made).stable
+    stable = stable_plans.stable_plan_of(made).stable
     assert not stable.output_domain.get_series_domain("z").nullable
     counts = counts_of_frame(made, Question.of("z", **asked)).transformation
     assert counts(frame).tolist() == expected

@@ -26,7 +26,6 @@ import opendp_bayes as ob
 from opendp_bayes.queries import bound_query, posterior_query
 from opendp_bayes.surveys import survey_query
 from opendp_bayes.trusted import boundary, queryable_proxy
-from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.interrupts import deferred_interrupts, deliver_interrupt
 from tests import helpers
 from tests.helpers.contexts import checked_context, plain_context
@@ -75,7 +74,7 @@ def test_blocks_may_be_nested_and_do_nothing_without_an_interrupt() -> None:
 def test_an_interrupt_replaces_the_error_that_it_caused() -> None:
     with pytest.raises(KeyboardInterrupt) as caught, deferred_interrupts():
         strike()
-        raise ReleaseError("the callback failed")
+        raise boundary.ReleaseError("the callback failed")
     assert caught.value.__suppress_context__
 
 

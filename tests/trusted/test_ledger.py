@@ -18,7 +18,6 @@ import opendp_bayes as ob
 from opendp_bayes.trusted import ledger as module
 from opendp_bayes.trusted.account import Loss
 from opendp_bayes.trusted.cells import Cells
-from opendp_bayes.trusted.ledger import read_accounts
 from tests.helpers.command_line import run
 from tests.helpers.sources import ROOT
 from tests.helpers.sweeps import slow
@@ -256,8 +255,8 @@ def test_a_ledger_is_where_it_was_opened_wherever_the_process_goes(tmp_path, mon
     ob.Ledger("b.ledger", epsilon=1.0)
     with ledger.entered(Loss(epsilon=0.75), "u"):
         pass
-    assert read_accounts(tmp_path / "b.ledger")["b"].spent.value == 0.75
-    assert read_accounts(tmp_path / "elsewhere/b.ledger")["b"].spent.value == 0.0
+    assert module.read_accounts(tmp_path / "b.ledger")["b"].spent.value == 0.75
+    assert module.read_accounts(tmp_path / "elsewhere/b.ledger")["b"].spent.value == 0.0
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone is not that of the process")

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 from opendp_bayes.trusted import plan_validation, plan_values
-from opendp_bayes.trusted.plan_validation import check_plan
 from tests.helpers import every_expression as every, every_function
 from tests.helpers.contexts import plain_context
 
@@ -21,7 +20,7 @@ def outcome(expr: pl.Expr) -> str | None:
     """None if the gate accepts it, otherwise what it says; anything else is an error."""
     empty = pl.LazyFrame(schema=every.SCHEMA)
     try:
-        check_plan(empty.with_columns(z=expr), empty)
+        plan_validation.check_plan(empty.with_columns(z=expr), empty)
     except ValueError as error:
         return str(error)
     return None

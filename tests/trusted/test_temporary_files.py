@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 
 from opendp_bayes.trusted import temporary_files
-from opendp_bayes.trusted.temporary_files import TemporaryFile
 from tests.helpers.ended import PATIENCE, ready
 from tests.helpers.sources import ROOT
 
@@ -46,7 +45,7 @@ def written(temporary: Path) -> list[Path]:
 def test_only_its_owner_reads_it(temporary: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
-        with TemporaryFile() as path:
+        with temporary_files.TemporaryFile() as path:
             path.write_text(RECORD)
             assert path.read_text() == RECORD
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -58,7 +57,7 @@ def test_only_its_owner_reads_it(temporary: Path, umask: int) -> None:
 
 @pytest.mark.usefixtures("_named")
 def test_it_goes_once_and_when_it_is_collected(temporary: Path) -> None:
-    file, other = TemporaryFile(), TemporaryFile()
+    file, other = temporary_files.TemporaryFile(), temporary_files.TemporaryFile()
     file.remove()
     file.remove()
     assert list(temporary.rglob("data")) == [other.path]
@@ -70,12 +69,12 @@ def test_it_goes_once_and_when_it_is_collected(temporary: Path) -> None:
 @pytest.mark.usefixtures("_named")
 def test_a_path_is_never_that_of_another_file() -> None:
     """The number of an open file is used again; a scan of the first must not read the second."""
-    first = TemporaryFile()
+    first = temporary_files.TemporaryFile()
     pl.DataFrame({"vote": ["a"]}).write_parquet(first.path)
     scan = pl.scan_parquet(first.path)
     assert scan.collect().height == 1
     first.remove()
-    second = TemporaryFile()
+    second = temporary_files.TemporaryFile()
     pl.DataFrame({"vote": ["b", "b"]}).write_parquet(second.path)
     with pytest.raises(FileNotFoundError):
         scan.collect()
@@ -89,12 +88,12 @@ def test_one_that_cannot_be_made_leaves_nothing(temporary, monkeypatch):
     for name in ("symlink_to", "touch"):
         monkeypatch.setattr(Path, name, full)
     with pytest.raises(OSError, match="full"):
-        TemporaryFile()
+        temporary_files.TemporaryFile()
     gc.collect()
     assert list(temporary.iterdir()) == []
     monkeypatch.setattr(tempfile, "tempdir", str(temporary / "absent"))
     with pytest.raises(FileNotFoundError):
-        TemporaryFile()
+        temporary_files.TemporaryFile()
 
 
 @has_no_names

@@ -19,7 +19,6 @@ from opendp_bayes.trusted.truncation import Truncation
 from opendp_bayes.unlisted.laws_for_budgets import loss_of_discovery
 from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
 from opendp_bayes.unlisted.trusted import discovery as module
-from opendp_bayes.unlisted.trusted.discovery import is_concentrated
 from opendp_bayes.unlisted.trusted.keys import CountedKeys, Keys, counted_in_frames
 
 pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
@@ -197,11 +196,11 @@ def test_a_budget_without_delta_is_refused_with_one_to_ask_for(loss: dict[str, f
 
 
 def test_measures_state_epsilon_or_rho_with_delta() -> None:
-    assert not is_concentrated(APPROXIMATE)
-    assert is_concentrated(dp.approximate(dp.zero_concentrated_divergence()))
+    assert not module.is_concentrated(APPROXIMATE)
+    assert module.is_concentrated(dp.approximate(dp.zero_concentrated_divergence()))
     for measure in (dp.max_divergence(), dp.zero_concentrated_divergence()):
         with pytest.raises(ValueError, match="must have a δ"):
-            is_concentrated(measure)
+            module.is_concentrated(measure)
 
 
 def test_a_measurement_takes_nothing_but_its_own_space() -> None:

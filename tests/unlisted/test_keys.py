@@ -20,8 +20,6 @@ from opendp_bayes.trusted.kinds import ColumnKind
 from opendp_bayes.unlisted.discovered_counts import make_discovered_counts
 from opendp_bayes.unlisted.thresholds import Discovery, LaplaceThreshold
 from opendp_bayes.unlisted.trusted import discovery, keys as module
-from opendp_bayes.unlisted.trusted.discovery import make_discovery
-from opendp_bayes.unlisted.trusted.keys import CountedKeys, counted_in_parts
 from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.kinds import kinds_in
 
@@ -76,9 +74,9 @@ def test_integers_and_dates_of_any_size_are_themselves() -> None:
 def test_parts_count_as_a_whole_does(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     number = pl.Series("key", [at * at % 997 for at in range(5000)])
     rows = pl.DataFrame({"key": number.cast(pl.Int32).cast(dtype)}).lazy()
-    (whole,) = counted_in_parts(rows)
+    (whole,) = module.counted_in_parts(rows)
     monkeypatch.setattr(module, "MOST_AT_ONCE", 100)
-    parts = list(counted_in_parts(rows))
+    parts = list(module.counted_in_parts(rows))
     assert len(parts) == 64
     assert sum(part.height > 0 for part in parts) > 50
     assert pl.concat(parts).sort("key").equals(whole.sort("key"))  # so no value is in two
@@ -221,7 +219,7 @@ def test_a_person_is_counted_once_for_a_value() -> None:
 
 
 def test_what_is_counted_is_neither_copied_nor_shown() -> None:
-    counts = CountedKeys(lambda: iter([pl.DataFrame({"key": ["a secret"], "number": [1]})]))
+    counts = module.CountedKeys(lambda: iter([pl.DataFrame({"key": ["a secret"], "number": [1]})]))
     with pytest.raises(TypeError, match="are not copied"):
         counts.__reduce__()
     assert "secret" not in repr(counts)
@@ -240,7 +238,7 @@ def through_the_door(batches, kind="text", *, nulls=None, epsilon=60.0):
     counts = counting_values(*space, "x", known, hand_over, "test", nulls=nulls)
     law = Discovery(LaplaceThreshold(1 / epsilon, 5))
     measure = dp.approximate(dp.max_divergence())
-    return (counts >> make_discovery(*counts.output_space, measure, law))([])
+    return (counts >> discovery.make_discovery(*counts.output_space, measure, law))([])
 
 
 def batch(*rows: tuple[Any, int], dtype: Any = pl.String) -> pl.DataFrame:

@@ -23,7 +23,6 @@ from opendp_bayes.unlisted.thresholds import (
 )
 from tests.helpers import listed_keys
 from tests.helpers.distances import moved_by
-from tests.helpers.listed_keys import Noise, both
 from tests.helpers.sweeps import some_of
 
 OPTIMAL = [
@@ -34,7 +33,7 @@ LAPLACE = [("laplace", scale, threshold) for scale, threshold in product((0.4, 0
 GAUSSIAN = [("gaussian", scale, threshold) for scale, threshold in product((0.6, 0.9), (4, 6))]
 
 
-def counts_of_others(noise: Noise, keys: int, moved: int) -> list[int]:
+def counts_of_others(noise: listed_keys.Noise, keys: int, moved: int) -> list[int]:
     """All that matter, or of several keys some: none, few, and so many that nothing is hidden."""
     if keys == 1:
         return [*range(noise.far + moved + 1)]
@@ -51,7 +50,7 @@ def loss_at(law: Threshold, d_in: int | Distance) -> tuple[float, float]:
 )
 def test_people_in_any_directions(law: tuple[Any, ...], keys: int) -> None:
     """All outcomes where so many counts move by one each, up or down: the loss is attained."""
-    ours, noise = both(law)
+    ours, noise = listed_keys.both(law)
     epsilon, delta = loss_at(ours, Distance.limited(keys, 1))
     if epsilon == math.inf:
         assert 1 - (1 - noise.shown(1)) ** keys > delta * (1 - 1e-12)
@@ -68,7 +67,7 @@ def test_people_in_any_directions(law: tuple[Any, ...], keys: int) -> None:
 )
 def test_records_in_any_keys_and_directions(law: tuple[Any, ...], size: tuple[int, int]) -> None:
     """All outcomes where counts of some keys move by so many records in all: the loss holds."""
-    ours, noise = both(law)
+    ours, noise = listed_keys.both(law)
     keys, records = size
     epsilon, delta = loss_at(ours, records)
     if epsilon == math.inf:
@@ -94,7 +93,7 @@ def with_rest(growth: float, part: float, delta: float, decay: float) -> Discove
     return Discovery(OptimalThreshold(growth, delta, decay), DiscreteLaplace(1 / (part * growth)))
 
 
-def largest_with_rest(noise: Noise, scale: float, keys: int, epsilon: float) -> float:
+def largest_with_rest(noise: listed_keys.Noise, scale: float, keys: int, epsilon: float) -> float:
     counts = range(noise.far + 1) if keys == 1 else (0, 1, noise.far // 2, noise.far)
     one = [(n, n + moved) for n in counts for moved in ((1,) if keys == 1 else (0, 1))]
     ups = combinations_with_replacement(one, keys)
@@ -286,7 +285,7 @@ MIXED = [OPTIMAL[0], OPTIMAL[-1], LAPLACE[0], LAPLACE[-1], ("gaussian", 1.0, 2),
 @pytest.mark.parametrize("law", MIXED, ids=str)
 @pytest.mark.parametrize(("records", "largest"), [(3, 2), (5, 2), (7, 3), (4, 4)])
 def test_delta_is_no_less_than_of_new_values_beside_one_that_moves(law, records, largest):
-    ours, distance = both(law)[0], Distance.limited(records, largest)
+    ours, distance = listed_keys.both(law)[0], Distance.limited(records, largest)
     if isinstance(ours, GaussianThreshold):
         for epsilon in (0.01, 0.5, 2.0):
             stated = threshold_losses.gaussian_delta(ours, epsilon, distance)

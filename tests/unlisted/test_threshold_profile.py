@@ -19,7 +19,6 @@ from opendp_bayes.unlisted.thresholds import (
     Threshold,
 )
 from tests.helpers import listed_keys
-from tests.helpers.listed_keys import Noise, both
 from tests.helpers.sweeps import some_of
 
 EPSILONS = (0.0, 0.4, 1.0, 2.5)
@@ -35,7 +34,7 @@ SYMMETRIC = [
 ]
 
 
-def counts_of_others(noise: Noise, keys: int) -> Sequence[int]:
+def counts_of_others(noise: listed_keys.Noise, keys: int) -> Sequence[int]:
     """All that matter, or of several keys none, few, and so many that nothing is hidden."""
     if keys == 1:
         return range(noise.far + 1)
@@ -43,7 +42,7 @@ def counts_of_others(noise: Noise, keys: int) -> Sequence[int]:
 
 
 def check_delta(
-    law: Threshold, noise: Noise, pairs: Any, size: tuple[int, int], **of: bool
+    law: Threshold, noise: listed_keys.Noise, pairs: Any, size: tuple[int, int], **of: bool
 ) -> None:
     """The δ of keys and records of one person is that of a list of all pairs."""
     truth = listed_keys.largest(noise, pairs, EPSILONS)
@@ -56,7 +55,7 @@ def check_delta(
 @pytest.mark.parametrize(("law", "size"), some_of(product(OPTIMAL + SYMMETRIC, SIZES), 8))
 def test_it_is_the_largest_of_all_people(law: tuple[Any, ...], size: tuple[int, int]) -> None:
     """All outcomes, of all counts of others, of a person who comes or goes."""
-    ours, noise = both(law)
+    ours, noise = listed_keys.both(law)
     pairs = listed_keys.of_a_person(counts_of_others(noise, size[0]), *size)
     check_delta(ours, noise, pairs, size)
 
@@ -68,7 +67,7 @@ OF_SIZES = [*product(OPTIMAL + SYMMETRIC, SIZES[:3]), *product(STEEP, SIZES[3:5]
 @pytest.mark.parametrize(("law", "size"), some_of(OF_SIZES, 12))
 def test_it_is_the_largest_of_all_changes(law: tuple[Any, ...], size: tuple[int, int]) -> None:
     """All outcomes, of one person's records replaced by others, in the same keys or in others."""
-    ours, noise = both(law)
+    ours, noise = listed_keys.both(law)
     counts = range(noise.far + 1) if size[0] == 1 and law[0] == "optimal" else (0, 1, noise.far)
     pairs = listed_keys.of_a_change(counts if size[0] == 1 else (0, noise.far), *size)
     check_delta(ours, noise, pairs, size, changed=True)
@@ -138,7 +137,7 @@ def test_the_delta_of_a_count_above_the_threshold_is_not_that_of_one_at_it() -> 
 
 def test_several_records_need_a_log_concave_law() -> None:
     """A negative control: with another law one record may be worse than two."""
-    noise = Noise(-3, (0.06, 0.3, 0.02, 0.3, 0.02, 0.3), 3, 9)
+    noise = listed_keys.Noise(-3, (0.06, 0.3, 0.02, 0.3, 0.02, 0.3), 3, 9)
     of_two = listed_keys.largest(noise, [[(0, 2)], [(9, 11)]], [0.5])[0]
     of_any = listed_keys.largest(noise, listed_keys.of_a_person(range(10), 1, 2), [0.5])[0]
     assert (of_two, of_any) == pytest.approx((0.36, 0.8341), abs=1e-4)

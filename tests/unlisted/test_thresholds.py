@@ -13,18 +13,14 @@ from flint import arb, ctx, fmpq
 
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.unlisted import thresholds
-from opendp_bayes.unlisted.thresholds import (
-    GaussianThreshold,
-    LaplaceThreshold,
-    OptimalThreshold,
-    Threshold,
-    excess,
-)
 from tests.helpers import listed_keys, oracles
 from tests.helpers.sweeps import some_of
 
-LAWS: list[Threshold] = [OptimalThreshold(1.0, 1e-8), OptimalThreshold(0.5, 0.02, 0.3)]
-LAWS += [LaplaceThreshold(1.5, 12), GaussianThreshold(5.2, 31)]
+LAWS: list[thresholds.Threshold] = [
+    thresholds.OptimalThreshold(1.0, 1e-8),
+    thresholds.OptimalThreshold(0.5, 0.02, 0.3),
+]
+LAWS += [thresholds.LaplaceThreshold(1.5, 12), thresholds.GaussianThreshold(5.2, 31)]
 WHOLE = 1 << 128
 
 
@@ -43,7 +39,7 @@ TABLED: list[tuple[tuple[float, ...], int, dict[int, float]]] = [
 
 @pytest.mark.parametrize(("parameters", "length", "values"), TABLED)
 def test_published_chances(parameters, length, values):
-    law = OptimalThreshold(*parameters)
+    law = thresholds.OptimalThreshold(*parameters)
     assert len(law.weights) == length
     assert law.shown([*values]) == pytest.approx([*values.values()], rel=3e-12)
     assert law.shown([0, length, length + 1]).tolist() == [0.0, 1.0, 1.0]
@@ -60,7 +56,7 @@ def test_published_chances(parameters, length, values):
 )
 def test_published_counts_that_are_shown(epsilon: float, rows: list[tuple[float, ...]]) -> None:
     for delta, row in zip((1e-6, 1e-8, 1e-10), rows, strict=True):
-        law = OptimalThreshold(epsilon, delta)
+        law = thresholds.OptimalThreshold(epsilon, delta)
         found = (*(law.least_shown(share) for share in (0.5, 0.95, 0.99)), len(law.weights))
         assert found == row[:4]
         assert law.std == pytest.approx(row[4], rel=5e-3)
@@ -95,7 +91,7 @@ ROUNDED = [(1.3, 0.01, 0.13), (2.0, 0.01, 0.2), (2.0, 0.01, 0.4)]
 @pytest.mark.parametrize(("growth", "delta", "decay"), [*ROUNDED, *some_of(SETTINGS, 12)])
 def test_weights_give_no_more_away_than_delta(growth: float, delta: float, decay: float) -> None:
     """Both sums of the proof, in ball arithmetic over the whole numbers that are sampled."""
-    law = OptimalThreshold(growth, delta, decay)
+    law = thresholds.OptimalThreshold(growth, delta, decay)
     weights = law.weights
     assert sum(weights) == WHOLE
     assert min(weights) > 0
@@ -116,13 +112,13 @@ def test_weights_give_no_more_away_than_delta(growth: float, delta: float, decay
             hidden = later
         # Hardly anything is given away, and a little less of δ would not be kept.
         assert rising >= limit * (1 - 1e-9)
-    assert excess(weights, Fraction(growth), Fraction(decay)) <= Fraction(delta)
+    assert thresholds.excess(weights, Fraction(growth), Fraction(decay)) <= Fraction(delta)
 
 
 @pytest.mark.parametrize(("growth", "delta", "decay"), some_of(SETTINGS, 12))
 def test_chances_are_those_of_the_closed_form(growth: float, delta: float, decay: float) -> None:
     """Of balls: growth from below, then decay of what is hidden, and the recursion of floats."""
-    law = OptimalThreshold(growth, delta, decay)
+    law = thresholds.OptimalThreshold(growth, delta, decay)
     ends = [end / WHOLE for end in accumulate(law.weights)]
     with ctx.workprec(500):
         g, h, d = (ball(Fraction(value)) for value in (growth, decay, delta))
@@ -146,7 +142,7 @@ def test_chances_are_those_of_the_closed_form(growth: float, delta: float, decay
 
 def test_unrounded_chances_are_log_concave_and_near() -> None:
     for growth, delta, decay in ((1.0, 1e-8, 1.0), (0.5, 1e-3, 0.2), (7.0, 1e-10, 5.6)):
-        law = OptimalThreshold(growth, delta, decay)
+        law = thresholds.OptimalThreshold(growth, delta, decay)
         d = [b - a for a, b in pairwise([0, *law.chances])]
         error = 1 << 320 - 248
         assert all(
@@ -161,14 +157,14 @@ def test_a_larger_delta_than_its_own_would_be_needed_without_the_check() -> None
     """A negative control: weights rounded from δ itself give more away."""
     chances = thresholds._chances(Fraction(1), Fraction(1), Fraction(1, 10**8))
     weights = tuple(b - a for a, b in pairwise([0, *(chance >> 192 for chance in chances)]))
-    assert excess(weights, Fraction(1), Fraction(1)) > Fraction(1, 10**8)
+    assert thresholds.excess(weights, Fraction(1), Fraction(1)) > Fraction(1, 10**8)
 
 
 def test_it_is_the_truncated_geometric_law_where_that_meets_delta() -> None:
     k, epsilon = 3, 1.0
     r = math.exp(-epsilon)
     largest = (1 - r) / (1 + r - 2 * r ** (k + 1))
-    law = OptimalThreshold(epsilon, largest * r**k)
+    law = thresholds.OptimalThreshold(epsilon, largest * r**k)
     masses = law.masses[1]
     truncated = [largest * r ** abs(z) for z in range(-k, k + 1)]
     assert sorted(masses)[-(2 * k + 1) :] == pytest.approx(sorted(truncated), rel=1e-9)
@@ -176,7 +172,7 @@ def test_it_is_the_truncated_geometric_law_where_that_meets_delta() -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_chances_and_moments_are_those_of_the_masses(law: Threshold) -> None:
+def test_chances_and_moments_are_those_of_the_masses(law: thresholds.Threshold) -> None:
     first, p = law.masses
     value = first + np.arange(p.size)
     assert math.fsum(p) == pytest.approx(1, abs=1e-13)
@@ -195,8 +191,8 @@ def test_chances_and_moments_are_those_of_the_masses(law: Threshold) -> None:
 
 def test_tables_leave_out_less_than_they_say() -> None:
     for law, noise in (
-        (LaplaceThreshold(7.0, 30), DiscreteLaplace(7.0)),
-        (GaussianThreshold(7.0, 30), DiscreteGaussian(7.0)),
+        (thresholds.LaplaceThreshold(7.0, 30), DiscreteLaplace(7.0)),
+        (thresholds.GaussianThreshold(7.0, 30), DiscreteGaussian(7.0)),
     ):
         first, p = law.masses
         beyond = noise.log_at_most(first - 1), noise.log_at_least(first + p.size)
@@ -205,7 +201,7 @@ def test_tables_leave_out_less_than_they_say() -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_draws_follow_the_law(law: Threshold) -> None:
+def test_draws_follow_the_law(law: thresholds.Threshold) -> None:
     """Chi-square at `oracles.FALSE_ALARM`; a scale wrong by 30 % is noticed."""
     drawn = law.draws(60_000)
     assert drawn.dtype == law.draws(0).dtype == np.int64
@@ -219,12 +215,15 @@ def test_draws_follow_the_law(law: Threshold) -> None:
 
 
 def test_values_are_equal_and_travel() -> None:
-    law = OptimalThreshold(1, 1e-8)
-    assert law == OptimalThreshold(1.0, 1e-8, 1.0)
-    assert law != OptimalThreshold(1.0, 1e-8, 0.8)
-    assert len({law, OptimalThreshold(1.0, 1e-8), LaplaceThreshold(1.0, 19)}) == 2
+    law = thresholds.OptimalThreshold(1, 1e-8)
+    assert law == thresholds.OptimalThreshold(1.0, 1e-8, 1.0)
+    assert law != thresholds.OptimalThreshold(1.0, 1e-8, 0.8)
+    assert (
+        len({law, thresholds.OptimalThreshold(1.0, 1e-8), thresholds.LaplaceThreshold(1.0, 19)})
+        == 2
+    )
     assert repr(law) == "OptimalThreshold(epsilon=1.0, delta=1e-08, decay=1.0)"
-    assert LaplaceThreshold(1, 20) != GaussianThreshold(1, 20)
+    assert thresholds.LaplaceThreshold(1, 20) != thresholds.GaussianThreshold(1, 20)
     for one in LAWS:
         again = pickle.loads(pickle.dumps(one))  # noqa: S301
         assert again == one
@@ -239,4 +238,4 @@ def test_values_are_equal_and_travel() -> None:
 def test_the_number_of_values_is_told_before_they_are_made() -> None:
     for growth, delta, decay in SETTINGS[::5]:
         told = thresholds._length(growth, decay, delta)
-        assert abs(told - len(OptimalThreshold(growth, delta, decay).weights)) <= 3
+        assert abs(told - len(thresholds.OptimalThreshold(growth, delta, decay).weights)) <= 3

@@ -12,7 +12,6 @@ from tables import ENGINES
 import opendp_bayes as ob
 from opendp_bayes.queries.question import Question, Variable
 from opendp_bayes_engines import EngineQuery, steps
-from opendp_bayes_engines.steps import Limit
 
 #: Of Dask, which the door of the core silences, and these tests go around.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
@@ -61,7 +60,7 @@ def test_every_person_keeps_so_many_rows(table: Any, limit: int) -> None:
 
 def test_a_limit_of_all_rows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: rows of all are numbered together."""
-    monkeypatch.setattr(Limit, "apply", lambda self, frame, names: frame.head(self.rows))
+    monkeypatch.setattr(steps.Limit, "apply", lambda self, frame, names: frame.head(self.rows))
     with pytest.raises(AssertionError):
         test_every_person_keeps_so_many_rows(FRAME.lazy(), 3)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import combinations_with_replacement, product
-from math import comb, factorial, prod
 
 import opendp.prelude as dp
 import polars as pl
@@ -25,11 +24,11 @@ def sampled(counts: Counts, samples: int, replacement: str) -> Law:
     law = {}
     for h in oracles.data_sets(samples, len(counts)):
         if replacement == "without":
-            ways = prod(comb(x, y) for x, y in zip(counts, h, strict=True))
-            law[h] = Fraction(ways, comb(size, samples))
+            ways = math.prod(math.comb(x, y) for x, y in zip(counts, h, strict=True))
+            law[h] = Fraction(ways, math.comb(size, samples))
         else:
-            ways = factorial(samples) // prod(factorial(y) for y in h)
-            law[h] = ways * prod(
+            ways = math.factorial(samples) // math.prod(math.factorial(y) for y in h)
+            law[h] = ways * math.prod(
                 (Fraction(x, size) ** y for x, y in zip(counts, h, strict=True)), start=Fraction(1)
             )
     return law
@@ -50,7 +49,7 @@ def noised(samples: int, q: Fraction, largest: int) -> Callable[[Counts], Law]:
             for x in h
         ]
         outcomes = product(range(largest + 1), repeat=len(h))
-        return {y: prod(row[at] for row, at in zip(each, y, strict=True)) for y in outcomes}
+        return {y: math.prod(row[at] for row, at in zip(each, y, strict=True)) for y in outcomes}
 
     @cache
     def law(counts: Counts) -> Law:
@@ -95,7 +94,7 @@ def expectation(value, distributions, k):
     total = Fraction(0)
     rows = list(distributions)
     for database in product(range(k), repeat=len(rows)):
-        p = prod((row[x] for row, x in zip(rows, database, strict=True)), start=Fraction(1))
+        p = math.prod((row[x] for row, x in zip(rows, database, strict=True)), start=Fraction(1))
         if p:
             total += p * value(tuple(database.count(i) for i in range(k)))
     return total

@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from math import comb
 from typing import Any
 
 import definitions
@@ -14,7 +13,6 @@ import pytest
 
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
-from opendp_bayes_smoothed import mechanisms
 from opendp_bayes_smoothed.arguments import samples_of
 from opendp_bayes_smoothed.mechanisms import amplified, noised
 from opendp_bayes_smoothed.sampling import (
@@ -272,7 +270,7 @@ def test_the_share_drawn_is_an_upper_end(monkeypatch: pytest.MonkeyPatch) -> Non
         mechanism = sampling(rate=0.3)
         delta = mechanism.proven_loss(1, size=size, prior=PRIOR, delta=0.9).delta
         assert Fraction(delta) >= Fraction(mechanism.samples(size), size)
-    monkeypatch.setattr(mechanisms, "math", Low(log1p=2.0**-50, expm1=2.0**-50))
+    monkeypatch.setattr(obs.mechanisms, "math", Low(log1p=2.0**-50, expm1=2.0**-50))
     for size, rate, d_in in product((7, 10, 1000), (0.1, 0.5, 1.0), (1, 2, 3)):
         mechanism = sampling(rate=rate, replacement="with")
         delta = mechanism.proven_loss(d_in, size=size, prior=PRIOR, delta=0.5).delta
@@ -299,7 +297,7 @@ def test_amplification_has_room_for_its_errors(monkeypatch: pytest.MonkeyPatch) 
         assert Fraction(amplified(epsilon, share)) >= min(
             Fraction(epsilon), Fraction(scaled) / (1 - Fraction(1, 2**40))
         )
-    monkeypatch.setattr(mechanisms, "upper_end", lambda value, error: value)
+    monkeypatch.setattr(obs.mechanisms, "upper_end", lambda value, error: value)
     truth = (1 + oracles.real(Fraction(1, 3)) * (oracles.real(1e-3).exp() - 1)).log()
     assert truth <= oracles.real(amplified(1e-3, 1 / 3 * (1 - 2.0**-51)))
 
@@ -340,7 +338,7 @@ def test_cumulative_bounds_are_rounded_outwards(a: int, b: int, s: int, bits: in
     """Against hypergeometric probabilities in integers, relative to the one at the mode."""
     low, high = max(0, s - b), min(a, s)
     mode = (s + 1) * (a + 1) // (a + b + 2)
-    ways = {k: comb(a, k) * comb(b, s - k) for k in range(low, high + 1)}
+    ways = {k: math.comb(a, k) * math.comb(b, s - k) for k in range(low, high + 1)}
     first, below, above = _cumulative(
         low, high, mode, lambda k: ((a - k) * (s - k), (k + 1) * (b - s + k + 1)), bits
     )

@@ -17,8 +17,6 @@ from opendp_bayes.extend import candidates
 from opendp_bayes_smoothed import database_profile, profile, tails
 from opendp_bayes_smoothed.arguments import exp_up
 from opendp_bayes_smoothed.draws import DRAWS, WithoutReplacement
-from opendp_bayes_smoothed.profile import log_profiles
-from opendp_bayes_smoothed.tails import log_tail
 from tests.helpers import oracles
 
 #: A certified bound may lie above the exact value by this much.
@@ -255,7 +253,7 @@ def test_the_roundings_of_every_step_are_counted(monkeypatch: pytest.MonkeyPatch
     draw = Wrong(of_step=2.0**-50)
     with_draw(monkeypatch, draw)
     monkeypatch.setattr(tails, "_excess", exact_excess)
-    log_delta = log_tail(draw, *(np.array([value]) for value in (a, b, s)), 0.0)[0]
+    log_delta = tails.log_tail(draw, *(np.array([value]) for value in (a, b, s)), 0.0)[0]
     assert oracles.real(truth).log() <= oracles.real(float(log_delta))
 
 
@@ -270,7 +268,7 @@ def test_what_a_tail_leaves_out_is_added(negligible, monkeypatch):
     monkeypatch.setattr(tails, "_BLOCK", 1)
     arrays = [np.array([value]) for value in (1000, 1000, 1000)]
     truth = half_tail(1000, 1000, 1000)
-    found = math.exp(log_tail(WithoutReplacement(), *arrays, 0.0)[0])
+    found = math.exp(tails.log_tail(WithoutReplacement(), *arrays, 0.0)[0])
     assert float(truth) <= found
     assert found > 1.001 * float(truth)  # negative control: something was left out
 
@@ -331,9 +329,9 @@ def test_the_rounding_of_the_factor_is_in_doubt_and_counted(monkeypatch):
     arrays = [np.array([value]) for value in (5, 5, 5)]
     support = WithoutReplacement().support(*arrays)
     assert tails.first_positive(Level(), *arrays, *support, 0.0).tolist() == [0]
-    assert log_tail(Level(), *arrays, 0.0)[0] >= -52 * math.log(2)
+    assert tails.log_tail(Level(), *arrays, 0.0)[0] >= -52 * math.log(2)
     monkeypatch.setattr(tails, "first_positive", lambda *arguments: support[0])
-    assert log_tail(Level(), *arrays, 0.0)[0] >= -52 * math.log(2)
+    assert tails.log_tail(Level(), *arrays, 0.0)[0] >= -52 * math.log(2)
 
 
 class Telling(WithoutReplacement):
@@ -351,14 +349,14 @@ def test_what_follows_a_block_is_below_a_geometric_series(monkeypatch: pytest.Mo
     arrays = [np.array([value]) for value in (1000, 1000, 1000)]
     ways = sum(math.comb(1000, k) ** 2 for k in range(500, 1001))
     truth = oracles.real(Fraction(ways, math.comb(2000, 1000))).log()
-    assert truth <= oracles.real(float(log_tail(Telling(), *arrays, 0.0)[0]))
+    assert truth <= oracles.real(float(tails.log_tail(Telling(), *arrays, 0.0)[0]))
 
 
 def test_a_table_counts_the_errors_of_both_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.array(oracles.data_sets(6, 3))
-    plain = log_profiles(WithoutReplacement(), 3, rows, 0.3)
+    plain = profile.log_profiles(WithoutReplacement(), 3, rows, 0.3)
     with_draw(monkeypatch, Wrong(of_log=0.1))
-    found = log_profiles(Wrong(of_log=0.1), 3, rows, 0.3)
+    found = profile.log_profiles(Wrong(of_log=0.1), 3, rows, 0.3)
     assert np.all(found >= plain - 1e-9)
 
 
@@ -377,7 +375,7 @@ def test_memory_is_linear_in_the_number_of_databases() -> None:
     """A table of all pairs would take 288 MB."""
     histograms = candidates(6000, 2)
     tracemalloc.start()
-    log_profiles(DRAWS["without"], 5990, histograms, 7.0)
+    profile.log_profiles(DRAWS["without"], 5990, histograms, 7.0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100e6

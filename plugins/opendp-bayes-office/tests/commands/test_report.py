@@ -15,7 +15,6 @@ from opendp_bayes.surveys.survey_query import SurveyQuery
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes_office.commands import output
 from opendp_bayes_office.commands.app import app
-from opendp_bayes_office.commands.output import NewFile
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
@@ -153,15 +152,15 @@ def test_a_page_that_cannot_be_written_loses_no_release(place, monkeypatch):
 
 
 def test_where_the_page_alone_cannot_be_written_its_releases_are_named(place, monkeypatch):
-    write = NewFile.write
+    write = output.NewFile.write
 
-    def full(self: NewFile, content: bytes) -> None:
+    def full(self: output.NewFile, content: bytes) -> None:
         if self.path.suffix == ".html":
             with output.written(self.path):
                 raise OSError(28, "No space left on device")
         write(self, content)
 
-    monkeypatch.setattr(NewFile, "write", full)
+    monkeypatch.setattr(output.NewFile, "write", full)
     message = run(*MAKE, code=3)
     assert "votes.html: cannot be written (No space left on device)." in message
     assert "used its budget; it is in votes.json, and `opendp-bayes show` prints it" in message

@@ -22,7 +22,6 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 from opendp_bayes_office.files import tables, workbooks
 from opendp_bayes_office.files.csv_text import FileError
 from opendp_bayes_office.files.reading import Reading
-from opendp_bayes_office.files.tables import TooLargeError
 from opendp_bayes_office.files.workbooks import moment, number, opened_workbook, rows_of
 from tests.helpers.asked_of_files import records_of
 from tests.helpers.sources import ROOT
@@ -390,7 +389,7 @@ def test_what_is_larger_than_a_sheet_is_refused_in_words(tmp_path: Path, monkeyp
         with pytest.raises(FileError, match="is larger than a sheet"):
             texts(tmp_path / "y.xlsx")
     monkeypatch.setattr(workbooks, "_OTHERS", 10)
-    with pytest.raises(TooLargeError):
+    with pytest.raises(tables.TooLargeError):
         opened_workbook(tmp_path / "y.xlsx")
 
 

@@ -14,13 +14,12 @@ from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.results.sheets import little_said
 from opendp_bayes_office.report import language
 from opendp_bayes_office.report.field_errors import SpecificationError
-from opendp_bayes_office.report.language import Language, Tag, language_of
 from opendp_bayes_office.report.page import rendered
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers.pages_of_reports import made, of_election, of_marriages
 from tests.helpers.sources import ROOT
 
-OTHERS = [name for name in get_args(Tag) if name != "en"]
+OTHERS = [name for name in get_args(language.Tag) if name != "en"]
 ORDERED = """
 title = "Ages"
 joint = true
@@ -62,14 +61,14 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Report]:
 def untranslated(reports: list[Report], name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Sentences that stay English on the pages of reports in a language."""
     missing: set[str] = set()
-    usual = Language.__call__
+    usual = language.Language.__call__
 
-    def noted(self: Language, english: str, **values: object) -> object:
+    def noted(self: language.Language, english: str, **values: object) -> object:
         missing.update({english} - set(self.sentences))
         return usual(self, english, **values)
 
     with monkeypatch.context() as changed:
-        changed.setattr(Language, "__call__", noted)
+        changed.setattr(language.Language, "__call__", noted)
         for report in reports:
             rendered(report, name)
     return missing
@@ -94,7 +93,7 @@ def test_a_sentence_without_translation_is_noticed(reports, tmp_path, monkeypatc
 
 
 def test_catalogues_have_the_same_sentences_and_nothing_that_no_page_says() -> None:
-    catalogues = [language_of(name) for name in OTHERS]
+    catalogues = [language.language_of(name) for name in OTHERS]
     assert [one.language for one in catalogues] == OTHERS
     for other in catalogues[1:]:
         assert set(other.sentences) == set(catalogues[0].sentences)
@@ -111,13 +110,13 @@ def test_catalogues_have_the_same_sentences_and_nothing_that_no_page_says() -> N
 @pytest.mark.parametrize("little", [[True], [True, False, False]])
 def test_where_noise_hides_almost_everything_is_said_in_every_language(name, little):
     (said,) = little_said(np.array(little))
-    translated = language_of(name).note(said)
+    translated = language.language_of(name).note(said)
     assert translated not in (None, said)
     assert ("1" in str(translated) and "3" in str(translated)) == (len(little) > 1)
 
 
 def test_texts_of_others_are_no_markup_in_any_language() -> None:
-    say = Language(sentences={"In %(column)s.": "<b>%(column)s</b>"})
+    say = language.Language(sentences={"In %(column)s.": "<b>%(column)s</b>"})
     assert say("In %(column)s.", column="<i>") == "<b>&lt;i&gt;</b>"
 
 
@@ -137,12 +136,12 @@ def test_what_is_no_catalogue_is_refused(content, message, tmp_path, monkeypatch
     if content is not None:
         Path("x.toml").write_text(content)
     with pytest.raises(SpecificationError, match=message):
-        language_of("x.toml")
+        language.language_of("x.toml")
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_numbers_of_every_note_have_the_mark(name: str) -> None:
-    say = language_of(name)
+    say = language.language_of(name)
     assert say.number("0.5") == "0,5"
     for english, other in say.notes.items():
         if "#" in english and "%(" not in english:
@@ -176,7 +175,7 @@ def test_notes_on_labels_that_match_nothing_are_those_of_releases() -> None:
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("note", UNMATCHED)
 def test_notes_on_labels_that_match_nothing_are_translated(name: str, note: str) -> None:
-    translation = str(language_of(name).note(note))
+    translation = str(language.language_of(name).note(note))
     assert not re.search("check|records|none|town and age are", translation)
     for part in re.findall("Yes, <no>|vote|town and age|town|A |95|3,", note):
         assert part in translation
@@ -184,7 +183,7 @@ def test_notes_on_labels_that_match_nothing_are_translated(name: str, note: str)
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_parts_of_a_note_are_notes_and_the_names_of_the_data_are_not(name: str) -> None:
-    say = language_of(name)
+    say = language.language_of(name)
     promise = (
         "ρ = 0.5 (zero-concentrated), δ = 1e-09 for data sets that differ by 1 record changed."
     )
@@ -201,7 +200,7 @@ def test_parts_of_a_note_are_notes_and_the_names_of_the_data_are_not(name: str) 
 def test_the_promise_of_limited_rows_is_translated_whole(name, size, kept):
     distance, loss = Distance.limited(2, largest=1), PrivacyLoss(0.5, 0.125, 1.0)
     promise = PrivacyGuarantee(size, distance, loss, "MaxDivergence", True, kept)
-    note = str(language_of(name).note(in_words(promise)))
+    note = str(language.language_of(name).note(in_words(promise)))
     assert not re.search("with|kept|record |drawn|limited|number", note)
     assert all(
         text in note for text in ["0,5", *("900",) * (size is not None), *kept[:-1].split()[-1:]]
