@@ -117,6 +117,7 @@ def known_mechanism(name: str) -> type[Any]:
     if kind is None:
         raise ValueError(
             f"mechanism={name!r}: is not built in; if an installed package provides it, import"
-            f" the package that has its constructor, or call load_mechanism({name!r}) first."
+            f" the package that has its constructor, or call load_mechanism({name!r}) first; on the"
+            f" command line give --mechanism {name}."
         )
     return kind

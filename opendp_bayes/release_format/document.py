@@ -28,6 +28,8 @@ _Bound = Annotated[
     Annotated[float, Meta(ge=0)] | None, Meta(description="An upper bound; null is infinite.")
 ]
 _AtLeastOne = Annotated[int, Meta(ge=1)]
+#: A whole number that a float holds.
+_Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 
 
 def instance_of(kind: Any, field: str, name: str, parameters: Mapping[str, Any]) -> Any:
@@ -45,7 +47,8 @@ class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     name: Annotated[str, Meta(description="As `load_mechanism` knows it.")]
     parameters: Annotated[
-        dict[str, float | str | None], Meta(description="Its parameters, the scale among them.")
+        dict[str, bool | _Whole | float | str | None],
+        Meta(description="Its parameters, the scale among them."),
     ]
 
 

@@ -115,7 +115,8 @@ def _checked(noisy_counts: Integers, as_counts: bool, draws: int, k: int) -> Int
     )
     if not valid or (as_counts and np.any(noisy_counts < 0)):
         raise ContractError(
-            "the mechanism's sample must be an array of non-negative integers of shape (draws, k)."
+            "what the mechanism draws must be an array of machine integers, of shape (draws, k),"
+            " and of a `sample` none may be negative."
         )
     return noisy_counts
 

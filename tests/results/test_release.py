@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 import math
+from typing import ClassVar
 
 import jsonschema
 import numpy as np
@@ -289,6 +290,29 @@ def test_a_document_does_not_choose_what_is_imported(monkeypatch):
     )
     with pytest.raises(ValueError, match="is not built in"):
         ob.Release.from_json(changed("mechanism.name", "someone_else_s"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Capped(LaplaceParameters):
+    """A mechanism of a plugin with a whole number and a Boolean among its parameters."""
+
+    cap: int = 50
+    wide: bool = True
+    name: ClassVar[str] = "capped"
+
+
+def test_a_whole_number_and_a_boolean_stay_so_in_a_document(monkeypatch):
+    from opendp_bayes.mechanisms import registry
+
+    monkeypatch.setitem(registry._in_documents, "capped", Capped)
+    made = release(Capped(2.0, cap=7))
+    read = Release.from_json(made.to_json())
+    assert read == made
+    assert list(map(type, dataclasses.astuple(read.mechanism)[-2:])) == [int, bool]
+    assert type(read.mechanism.scale) is float
+    too_large = made.to_json().replace('"cap":7', f'"cap":{10**400}')
+    with pytest.raises(ValueError, match="is not a release in JSON: Expected `int` <= "):
+        Release.from_json(too_large)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,18 @@ SkipRows = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mechanism",
+        metavar="NAME",
+        help=(
+            "A plugin mechanism that made a release, if it is not one of this package. It may be"
+            " given several times."
+        ),
+        rich_help_panel=MODEL,
+    ),
+]
 Epsilon = Annotated[
     float | None,
     typer.Option(

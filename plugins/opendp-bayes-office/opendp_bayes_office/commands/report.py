@@ -87,6 +87,7 @@ def report(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
+    mechanism: options.Plugins = None,
     schema: Annotated[
         bool,
         typer.Option(
@@ -108,7 +109,8 @@ def report(
     specification or wrong options, 3 if the report could not be written to its file.
 
     With --dry-run, only the names and types of the columns are read. Without DATA, nothing is read.
-    The JSON of a release becomes a page too, which states what the release does.
+    The JSON of a release becomes a page too, which states what the release does; a mechanism of a
+    plugin is named by --mechanism.
     `guess_size` under [privacy] is the number of records for which widths are shown.
 
     With --synthetic, all results are estimated together, as with `joint = true`. Every copy is
@@ -137,6 +139,8 @@ def report(
     for option, value in (("--ledger", ledger), ("--dataset", dataset)):
         if data is None and value is not None:
             fail(f"{option} {value}: is for a report from data; a page made again costs nothing.")
+    if mechanism and (dry_run or data is not None):
+        fail("--mechanism: is for a page made again; a specification names its mechanisms.")
     if dry_run and synthetic is not None:
         fail("--dry-run: draws nothing that --synthetic could hold; leave it out.")
     if dry_run:
@@ -157,7 +161,7 @@ def report(
     with ExitStack() as block:
         if data is None:
             with option_errors(f"{specification}: "):
-                result = Report.read(text_in(specification), specification.stem)
+                result = Report.read(text_in(specification), specification.stem, mechanism)
                 if not all(release.guarantee.is_stated for release in result.survey.releases):
                     raise ValueError(
                         "has noisy counts whose privacy is not stated, and a page states it. Show"

@@ -65,14 +65,7 @@ def show(
             rich_help_panel=options.OUTPUT,
         ),
     ] = True,
-    mechanism: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The plugin mechanism that made the release, if it is not one of this package.",
-            rich_help_panel=options.MODEL,
-        ),
-    ] = None,
+    mechanism: options.Plugins = None,
 ) -> None:
     """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
 
@@ -100,17 +93,14 @@ def show(
 
         opendp-bayes show v.json -o vote.csv
     """
-    from opendp_bayes import load_mechanism
     from opendp_bayes.display.progress import waiting
     from opendp_bayes_office.report.report_document import Report
 
     kind = None if output is None or output == PRINTED else output.suffix.lower()
     if kind is not None and kind not in _FILES:
         fail(f"--output {output}: must end in .csv or .xlsx, or be - for JSON.")
-    if mechanism is not None:
-        load_mechanism(mechanism)
     with option_errors(f"FILE {file}: "):
-        report = Report.read(text_in(file), file.stem)
+        report = Report.read(text_in(file), file.stem, mechanism)
     whole, percent = report.results, percent and report.specification.percent
     with waiting("Computing the posterior"):
         if plot is not None:

@@ -1,11 +1,12 @@
 """A report as data: its specification and its releases, as JSON."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import msgspec
 
-from opendp_bayes import Survey
+from opendp_bayes import Survey, load_mechanism
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.release_format.kind_of_text import decoded, format_of
 from opendp_bayes.results.reader import result_from_json
@@ -48,10 +49,14 @@ class Report:
         return sheet if len(self.survey) > 1 else replace(sheet, title=self.specification.title)
 
     @classmethod
-    def read(cls, text: str | bytes, title: str) -> "Report":
-        """Read a report, or make one under a title of the JSON of a release or a survey; raises
-        `ValueError` for anything else.
+    def read(
+        cls, text: str | bytes, title: str, mechanisms: Iterable[str] | None = None
+    ) -> "Report":
+        """Read a report, or make one under a title of the JSON of a release or a survey, of
+        built-in mechanisms and of those named; raises `ValueError` for anything else.
         """
+        for name in mechanisms or ():
+            load_mechanism(name)
         kind = format_of(text)
         if kind == NAME:
             return cls.from_json(text)

@@ -56,7 +56,14 @@ def test_a_release_by_a_mechanism_of_another_package_needs_its_name(tmp_path: Pa
         *("--epsilon", 1, "--output", path),
     )
     assert ob.Release.from_json(path.read_bytes()).mechanism.name == "hamming_exponential"
-    assert "HammingExponential" in run("show", path, "--mechanism", "hamming_exponential")
+    named = ("--mechanism", "hamming_exponential", "--mechanism", "laplace_parameters")
+    assert "HammingExponential" in run("show", path, *named)
+    assert "1 result" in run("report", path, "-o", tmp_path / "page.html", *named)
     path.write_text(path.read_text().replace('"hamming_exponential"', '"of_another"'))
     message = run("show", path, code=2)
     assert "call load_mechanism('of_another') first" in message
+    assert "--mechanism of_another" in message
+    wanted = "of_another.*available: "
+    assert re.search(wanted, run("report", path, "--mechanism", "of_another", code=2))
+    message = run("report", path, "votes.csv", *named, code=2)
+    assert "is for a page made again" in message
