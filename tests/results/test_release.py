@@ -293,7 +293,7 @@ def test_a_document_does_not_choose_what_is_imported(monkeypatch):
 
 
 @dataclasses.dataclass(frozen=True)
-class Capped(LaplaceParameters):
+class Capped(ob.LaplaceParameters):
     """A mechanism of a plugin with a whole number and a Boolean among its parameters."""
 
     cap: int = 50
@@ -306,13 +306,13 @@ def test_a_whole_number_and_a_boolean_stay_so_in_a_document(monkeypatch):
 
     monkeypatch.setitem(registry._in_documents, "capped", Capped)
     made = release(Capped(2.0, cap=7))
-    read = Release.from_json(made.to_json())
+    read = ob.Release.from_json(made.to_json())
     assert read == made
     assert list(map(type, dataclasses.astuple(read.mechanism)[-2:])) == [int, bool]
     assert type(read.mechanism.scale) is float
     too_large = made.to_json().replace('"cap":7', f'"cap":{10**400}')
     with pytest.raises(ValueError, match="is not a release in JSON: Expected `int` <= "):
-        Release.from_json(too_large)
+        ob.Release.from_json(too_large)
 
 
 @pytest.mark.parametrize(
