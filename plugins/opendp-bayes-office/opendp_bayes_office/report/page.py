@@ -18,6 +18,8 @@ from opendp_bayes_office.report.templates import filled
 LEVEL, DELTA = 0.95, 1e-6
 #: What quantiles are called.
 _QUARTILES = {0.25: "Lower quartile", 0.5: "Median", 0.75: "Upper quartile"}
+#: How notes begin that are on the posterior of one release, and not of all together.
+_OF_ONE = ("Prior: ", "The intervals ")
 #: The most rows of a result that are shown.
 _MOST_ROWS = 1000
 
@@ -48,7 +50,8 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
     specification, heading = report.specification, report.survey.names[number]
     release: Any = report.survey.releases[number]
     result = specification.results[number]
-    frame = _estimated(report, number)
+    posteriors = _posteriors(report, number)
+    frame = _estimated(report, number, posteriors)
     # Categories that were discovered may be anything, and none is everything else.
     names: list[str] = [
         say("and everything else")
@@ -70,13 +73,17 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
     if report.is_specified:
         notes += [
             *counted(specification, result, say),
-            *_quantiles(release, specification, result, say),
+            *_quantiles(posteriors, specification, result, say),
         ]
     if frame["among_all"].any():
         notes.append(
             say("Shares are of the records with an answer, but where it says of all records.")
         )
-    remarks = {note: say.note(note) for note in release.sheet(LEVEL, wait=False).notes}
+    remarks = {
+        note: say.note(note)
+        for note in release.sheet(LEVEL, wait=False).notes
+        if not (specification.joint and note.startswith(_OF_ONE))
+    }
     return {
         "heading": heading,
         "text": result.text,
@@ -93,26 +100,31 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
     }
 
 
-def _estimated(report: Report, number: int) -> pl.DataFrame:
-    """The estimates of a result, from the posterior of all results where that is asked for."""
+def _posteriors(report: Report, number: int) -> list[Any]:
+    """The posteriors of a result, one for each group: of all results where that is asked for. None
+    of discovered categories.
+    """
     specification, result = report.specification, report.specification.results[number]
     release: Any = report.survey.releases[number]
-    frame = release.estimates(LEVEL)
-    if not hasattr(release, "mechanism"):  # of discovered categories
-        return frame.with_columns(among_all=False)
+    if not hasattr(release, "mechanism"):
+        return []
     if specification.joint:
         whole: Any = report.survey.posterior
-        posteriors = [
-            whole.marginal(*result.columns)
-            if hasattr(whole, "marginal")
-            else whole[result.heading]  # of levels
-        ]
-    elif result.pooled:
-        posteriors = list(release.pooled().values())
-    else:
-        releases = release.values() if hasattr(release, "grouped_by") else [release]
-        posteriors = [release.posterior for release in releases]
-    answered = specification.among == "answered" and release.nulls[:1] != (None,)
+        is_of_levels = not hasattr(whole, "marginal")
+        return [whole[result.heading] if is_of_levels else whole.marginal(*result.columns)]
+    if result.pooled:
+        return list(release.pooled().values())
+    releases = release.values() if hasattr(release, "grouped_by") else [release]
+    return [one.posterior for one in releases]
+
+
+def _estimated(report: Report, number: int, posteriors: list[Any]) -> pl.DataFrame:
+    """The estimates of a result by its posteriors."""
+    release: Any = report.survey.releases[number]
+    frame = release.estimates(LEVEL)
+    if not posteriors:
+        return frame.with_columns(among_all=False)
+    answered = report.specification.among == "answered" and release.nulls[:1] != (None,)
     return frame.with_columns(pl.concat([_shares(posterior, answered) for posterior in posteriors]))
 
 
@@ -136,12 +148,12 @@ def _shares(posterior: Any, answered: bool) -> pl.DataFrame:
 
 
 def _quantiles(
-    release: Any, specification: Specification, result: Result, say: Language
+    posteriors: list[Any], specification: Specification, result: Result, say: Language
 ) -> Iterator[str]:
     """The quartiles of one column whose categories are in order."""
     if not result.ordered or len(result.columns) > 1 or result.by is not None or result.merge:
         return
-    column, posterior = specification.columns[result.columns[0]], release.posterior
+    column, posterior = specification.columns[result.columns[0]], posteriors[0]
     if len(posterior.categories) - len(posterior.unordered) < 2:  # none is before another one
         return
     quantiles = posterior.quantiles(list(_QUARTILES))

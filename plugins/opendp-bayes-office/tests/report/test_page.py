@@ -91,3 +91,38 @@ def test_a_first_release_becomes_a_page(tmp_path: Path, monkeypatch: pytest.Monk
     assert remedy, shown
     assert run(*remedy[1].split()) == "votes-vote.html: a report of 1 result.\n"
     assert "votes-vote" in text_of(Path("votes-vote.html").read_text())
+
+
+JOINT = """
+title = "Ages"
+joint = true
+privacy = { epsilon = 100.0 }
+[columns.age]
+categories = ["young", "old", "oldest"]
+nulls = "oldest"
+[columns.town]
+categories = ["a", "b"]
+nulls = "b"
+[[results]]
+column = "age"
+ordered = ["age"]
+share = 1e-6
+[[results]]
+column = ["age", "town"]
+"""
+
+
+def test_results_that_are_estimated_together_have_the_quartiles_and_notes_of_all(tmp_path):
+    """What the question of the column alone could tell is that every age is possible."""
+    frame = pl.DataFrame(
+        {"age": ["young", "old", "old", "oldest"] * 500, "town": ["a", "b"] * 1000}
+    )
+    asked = JOINT
+    page = rendered(made(asked, frame, tmp_path))
+    assert "Median: old, and with probability 95\N{NO-BREAK SPACE}% between old and old." in page
+    assert "Prior: learned from" not in page
+    apart = rendered(made(asked.replace("joint = true\n", ""), frame, tmp_path))
+    assert (
+        "Median: old, and with probability 95\N{NO-BREAK SPACE}% between old and old." not in apart
+    )
+    assert "Prior: learned from" in apart
