@@ -18,7 +18,7 @@ from opendp_bayes_office.report.templates import filled
 LEVEL, DELTA = 0.95, 1e-6
 #: What quantiles are called.
 _QUARTILES = {0.25: "Lower quartile", 0.5: "Median", 0.75: "Upper quartile"}
-#: How notes begin that are on the posterior of one release, and not of all together.
+#: How notes begin that are on posteriors by themselves, and not of all together.
 _OF_ONE = ("Prior: ", "The intervals ")
 #: The most rows of a result that are shown.
 _MOST_ROWS = 1000
@@ -82,7 +82,7 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
     remarks = {
         note: say.note(note)
         for note in release.sheet(LEVEL, wait=False).notes
-        if not (specification.joint and note.startswith(_OF_ONE))
+        if not ((specification.joint or result.pooled) and note.startswith(_OF_ONE))
     }
     return {
         "heading": heading,

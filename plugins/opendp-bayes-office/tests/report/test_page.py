@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes_office.report.page import rendered
 from opendp_bayes_office.report.report_document import Report
+from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
 from tests.helpers.pages_of_reports import Page, made, of_election
 
@@ -126,3 +128,14 @@ def test_results_that_are_estimated_together_have_the_quartiles_and_notes_of_all
         "Median: old, and with probability 95\N{NO-BREAK SPACE}% between old and old." not in apart
     )
     assert "Prior: learned from" in apart
+
+
+def test_groups_that_are_estimated_together_have_no_notes_of_each_by_itself(tmp_path):
+    frame = pl.DataFrame({"vote": ["yes"], "town": ["a"]})
+    asked = ANSWERS.replace('[[results]]\ncolumn = "vote"\n[[', "[[").replace("20000.0", "0.5")
+    report = made(asked + "pooled = true\n", frame, tmp_path)
+    release = replace(report.survey.releases[0], noisy_counts=((500, 300, 0, 0), (0, 0, 0, 0)))
+    pooled = replace(report, survey=ob.Survey(report.survey.names, (release,)))
+    alone = replace(pooled, specification=read_specification(asked))
+    noted = ["The intervals of 1 of the 2 groups" in rendered(one) for one in (alone, pooled)]
+    assert noted == [True, False]
