@@ -307,13 +307,13 @@ def release(
 
 
 def _by_column(option: str, texts: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
-    """Assign the values of an option to the columns: one column takes the value as it is, several
-    take COLUMN=..., or all of them DROP.
+    """Assign the values of an option to the columns: several take COLUMN=..., or all of them DROP,
+    and one may leave its name out.
     """
     if texts == [_DROP]:
         return dict.fromkeys(columns, _DROP)
     if len(columns) == 1 and len(texts or ()) < 2:
-        return dict(zip(columns, texts or (), strict=False))
+        return {columns[0]: text.removeprefix(f"{columns[0]}=") for text in texts or ()}
     values: dict[str, str] = {}
     for text in texts or ():
         column = max((c for c in columns if text.startswith(f"{c}=")), key=len, default=None)

@@ -302,3 +302,11 @@ def test_a_learned_prior_may_be_smooth(files: Path, tmp_path: Path) -> None:
     assert "ordered=['age']: must be among the columns asked for" in again
     again = run("release", files / "votes.csv", *options, "--prior", "1", code=2)
     assert "ordered=['vote']: goes with a learned prior; leave out prior=1.0" in again
+
+
+def test_a_single_column_may_be_named_where_its_labels_are_listed(files: Path) -> None:
+    """As in the options of `init`, which begin with the column."""
+    named = ("--categories", "vote=a,b", "--nulls", "vote=none", "--unknown", "b")
+    path = files / "votes.parquet"
+    document = run("release", path, "--column", "vote", *named, "--epsilon", 1, "-o", "-")
+    assert ob.Release.from_json(document).categories == ("a", "b", "none")
