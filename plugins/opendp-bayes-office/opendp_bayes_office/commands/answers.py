@@ -1,6 +1,7 @@
 """Turn a specification into the question that it asks of a Context, all of whose budget it is."""
 
 from collections.abc import Iterator, Mapping
+from html import unescape
 from typing import Any
 
 import polars as pl
@@ -258,7 +259,9 @@ def before_reading(
     yield from specification.sentences(columns)
     results = specification.results
     yield from dict.fromkeys(
-        sentence for result in results for sentence in counted(specification, result, Language())
+        unescape(sentence)
+        for result in results
+        for sentence in counted(specification, result, Language())
     )
     schema: Any = {} if data is None else data.schema()
     shown = dict(summary.select("question", "categories").rows())

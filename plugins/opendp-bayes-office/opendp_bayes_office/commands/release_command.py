@@ -313,7 +313,8 @@ def _by_column(option: str, texts: Sequence[str] | None, columns: Sequence[str])
     if texts == [_DROP]:
         return dict.fromkeys(columns, _DROP)
     if len(columns) == 1 and len(texts or ()) < 2:
-        return {columns[0]: text.removeprefix(f"{columns[0]}=") for text in texts or ()}
+        unnamed = [text.removeprefix(f"{columns[0]}=") for text in texts or ()]
+        return dict(zip(columns, unnamed, strict=False))
     values: dict[str, str] = {}
     for text in texts or ():
         column = max((c for c in columns if text.startswith(f"{c}=")), key=len, default=None)

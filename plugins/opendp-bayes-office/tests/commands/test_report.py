@@ -242,12 +242,13 @@ def test_where_other_records_are_counted_is_said_before_the_release(place, monke
         raise ReleaseError("reading failed")
 
     monkeypatch.setattr(SurveyQuery, "release", fails)
-    dropped = SPECIFICATION.replace('["x", "y"]', '["x", "y"]\nunknown = "DROP"')
-    Path("votes.toml").write_text(dropped)
+    asked = SPECIFICATION.replace('["x", "y"]', '["x", "y"]\nunknown = "DROP"')
+    asked = asked.replace('["a", "b"]', '["a", "b"]\nnulls = "R&D\'s <none>"')
+    Path("votes.toml").write_text(asked)
     lines = run(*MAKE, code=1).splitlines()
     left = "In {}, records without a value are {}, those with any value not listed are {}."
     assert [line.partition(": ")[2] for line in lines[:3]] == [
-        left.format("vote", "left out", "counted as “other”"),
+        left.format("vote", "counted as “R&D's <none>”", "counted as “other”"),
         left.format("town", "in no group", "in no group"),
         left.format("town", "left out", "left out"),
     ]
