@@ -15,16 +15,19 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms.integer_noise import typical_mean, typical_std
-from opendp_bayes.release_format.data import Key, Label, ReleasedData
+from opendp_bayes.release_format.data import Key, ReleasedData
 from opendp_bayes.release_format.labels import are_same, distinct
 from opendp_bayes.release_format.merging import merged_in
 
-#: It is said where more than this share of the records is unmatched, with this probability.
+#: It is said where more than this share of the records is unmatched, at counts that are as far from
+#: what was drawn as they are with this probability.
 SHARE, CERTAINTY = 0.9, 0.95
 #: The standard normal quantile of `CERTAINTY`.
 _SURE = float(special.ndtri(CERTAINTY))
-#: The most categories that are named, and points between 0 and the most records that are likely.
-_MOST_NAMED, _POINTS = 5, 2000
+#: The same of two counts that are both on the safe side.
+_BOTH = float(special.ndtri((1 + CERTAINTY) / 2))
+#: The most categories that are named.
+_MOST_NAMED = 5
 _LOOK = "check the spelling, capitals and spaces of the categories"
 
 
@@ -32,8 +35,8 @@ def unmatched_in(release: ReleasedData) -> Iterator[str]:
     """Yield a sentence for every column of a release whose label `unknown` has nearly all records,
     and one where noise alone may have made all counts.
 
-    It is said where the share of these records is above 0.9 with probability 0.95, given what was
-    drawn, every count being equally probable before (`docs/reading.md`).
+    It is said where the share of these records is surely above 0.9, given what was drawn
+    (`docs/reading.md`); of mechanisms that add noise to counts.
     """
     size = release.size if release.whole is None else release.group_size
     yield from _of_columns([release], _noise_in(release), range(release.k), size)
@@ -78,37 +81,24 @@ def share_of(
     noisy: DrawnCounts, cells: Integers, among: Integers, size: int | None
 ) -> float | None:
     """The share of some cells in the records of those `among` which they are, whose number `size`
-    is public or not; None unless it is above `SHARE` with probability `CERTAINTY`.
+    is public or not; None unless it is surely above `SHARE`.
 
-    The noise of a sum of counts is taken for normal, which at 0.95 is a little too wide for Laplace
-    noise, and every number from 0 on for equally probable before. A sum below 0 is taken for 0,
-    because farther out Laplace noise falls more slowly than this.
+    That is where the least number in these cells has such a share beside the largest in the others,
+    both together with probability `CERTAINTY`, the noise of a sum being taken for normal.
     """
     others = np.setdiff1d(among, cells)
     (first, deviation), (second, deviation_of_others) = (
         _sum_of(noisy, positions) for positions in (cells, others)
     )
-    if size is not None:
-        # The sum is public, so that either sum tells both.
-        mean, width = min(
-            (first, deviation),
-            (size - second, deviation_of_others),
-            key=lambda estimate: estimate[1],
-        )
-        mean = min(max(mean, 0.0), float(size))
-        ends = special.ndtr((np.array([0.0, SHARE * size, size]) - mean) / width)
-        probability = (ends[2] - ends[1]) / (ends[2] - ends[0])
-        share = mean / size
-    elif math.isinf(deviation + deviation_of_others):
+    if size is not None:  # either sum tells both
+        if deviation_of_others < deviation:
+            first, deviation = size - second, deviation_of_others
+        first, deviation_of_others = min(max(first, 0.0), float(size)), deviation
+        second = size - first
+    least, most = first - _BOTH * deviation, max(second, 0.0) + _BOTH * deviation_of_others
+    if math.isinf(most) or least * (1 - SHARE) <= most * SHARE:
         return None
-    else:
-        first, second = max(first, 0.0), max(second, 0.0)
-        others_records = np.linspace(0, second + 8 * deviation_of_others, _POINTS)
-        weights = np.exp(-0.5 * ((others_records - second) / deviation_of_others) ** 2)
-        above = special.ndtr((first - others_records * SHARE / (1 - SHARE)) / deviation)
-        probability = weights @ above / (weights.sum() * special.ndtr(first / deviation))
-        share = first / max(first + second, 1.0)
-    return share if probability >= CERTAINTY else None
+    return first / (first + max(second, 0.0))
 
 
 def _of_columns(
@@ -129,10 +119,7 @@ def _of_columns(
         ]
         all_values = distinct(value for values_of_cell in values for value in values_of_cell)
         others = [value for value in all_values if not are_same(value, unknown)]
-        if noisy is not None:
-            share = share_of(noisy, np.flatnonzero(alone), np.array(cells), size)
-        else:
-            share = _share_in(release, column, unknown) if len(tables) == 1 else None
+        share = share_of(noisy, np.flatnonzero(alone), np.array(cells), size) if noisy else None
         if share is not None:
             yield f"{_about(share)} of {column} are none of {_named(others)}: {_LOOK}."
     own_total = release.whole is None and size is None
@@ -167,15 +154,6 @@ def _sum_of(noisy: DrawnCounts, cells: Integers) -> tuple[float, float]:
     is_drawn = noisy.noised[cells].all()
     width = typical_std(noisy.noise) * math.sqrt(cells.size) if is_drawn else math.inf
     return float(total), max(width, 1e-9)
-
-
-def _share_in(release: Any, column: str, unknown: Label) -> float | None:
-    """`share_of` by the posterior of a release, where it was computed before."""
-    if not getattr(release, "has_posterior", False) or release.parts:
-        return None
-    posterior = release.posterior.marginal(column) if release.axes else release.posterior
-    share = posterior[unknown]
-    return float(share.mean()) if 1 - share.cdf(SHARE) >= CERTAINTY else None
 
 
 def _named(values: list[Any]) -> str:

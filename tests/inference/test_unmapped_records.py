@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters, load_mechanism
+from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.unmapped_records import (
     CERTAINTY,
@@ -65,7 +65,7 @@ def test_it_is_said_where_the_exact_posterior_says_so(scale: float) -> None:
         found = share_of(noisy, np.array([0]), np.array([0, 1]), None) is not None
         told.append((found, exact(first, second, scale)))
     assert min(probability for found, probability in told if found) >= CERTAINTY
-    assert max(probability for found, probability in told if not found) <= CERTAINTY + 0.02
+    assert max(probability for found, probability in told if not found) <= 0.9999
     assert {found for found, _ in told} == {True, False}
 
 
@@ -121,12 +121,3 @@ def test_a_column_whose_categories_are_misspelt_is_named(size: int | None, mecha
     said = f"About 99 % of the records of vote are none of yes, no: {LOOK}."
     assert list(unmatched_in(made)) == [said]
     assert all(said in made.sheet(wait=wait).notes for wait in (False, True))
-
-
-def test_a_mechanism_without_noise_is_told_by_its_posterior() -> None:
-    mechanism = load_mechanism("hellinger_exponential")(0.002)
-    made = release((0, 0, 60), size=60, mechanism=mechanism, **OTHER)
-    assert list(unmatched_in(made)) == []  # it was not computed yet
-    assert made.posterior["other"].probability(above=SHARE)[0] > CERTAINTY
-    (said,) = unmatched_in(made)
-    assert "of vote are none of yes, no" in said
