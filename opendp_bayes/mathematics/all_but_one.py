@@ -20,20 +20,3 @@ def all_but_one(values: Any, operation: np.ufunc = np.add) -> Any:
     operation.accumulate(values[:-1], out=combined[1:])
     combined[:-1] = operation(combined[:-1], operation.accumulate(values[:0:-1])[::-1])
     return combined
-
-
-def products_of_others(values: Any, times: Any) -> Any:
-    """Multiply, for each entry of the first axis, which is there so many times, all but one.
-
-    Examples
-    --------
-    >>> products_of_others(np.array([2.0, 3.0]), np.array([2, 1])).tolist()
-    [6.0, 4.0]
-    """
-    several = np.flatnonzero(times > 1)
-    number = times[several].reshape(-1, *[1] * (values.ndim - 1))
-    powers = values.copy() if several.size else values
-    powers[several] **= number
-    products = all_but_one(powers, np.multiply)
-    products[several] *= values[several] ** (number - 1)
-    return products

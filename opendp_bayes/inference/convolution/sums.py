@@ -16,7 +16,7 @@ from scipy import fft, sparse
 from opendp_bayes.inference.convolution.numbers_and_tilts import Numbers
 from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.inference.likelihood.drawn_counts import too_uncertain
-from opendp_bayes.mathematics.all_but_one import all_but_one, products_of_others
+from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import MOST_BYTES, Floats, Integers
 
 
@@ -126,6 +126,8 @@ _ROUNDING = 1e-15
 _BLOCK, _KEPT = 1 << 19, 1 << 21
 #: Counts so many of their deviations, and records, from the mean are left out.
 _FAR = 45.0
+#: In place of a transform that is 0, by which nothing can be divided.
+_NOT_NOTHING = 1e-100
 #: Points beyond both ends that a cubic reads.
 _END = 4
 
@@ -226,8 +228,10 @@ class _OfOneStep:
         self._log_masses = cells.log_masses(counts.log_weight)[used]
         self._spread = spreading(row, (nodes - self._origin[row]) / step, times.size, self._points)
 
-    def _waves(self, some: slice) -> Floats:
-        """Transforms of the laws of single counts under some tilts; shape `(k, tilts, waves)`."""
+    def _waves(self, some: slice) -> tuple[Any, Any]:
+        """Transforms of the laws of single counts under some tilts, shape `(k, tilts, waves)`, and
+        of that of the sum of all.
+        """
         if some.start in self._waves_by_start:
             return self._waves_by_start[some.start]
         moments = self.numbers.moments
@@ -235,9 +239,11 @@ class _OfOneStep:
         masses = np.exp(logs - moments.log_norm[some].T[self._row])
         laws = (self._spread @ masses).reshape(self.times.size, self._points, -1)
         waves = fft.rfft(np.ascontiguousarray(laws.swapaxes(1, 2)), self._length)
+        waves[waves == 0] = _NOT_NOTHING
+        both = waves, _product(waves, self.times)
         if self.times.size * moments.tilts.size * self._length <= _KEPT:
-            self._waves_by_start[some.start] = waves
-        return waves
+            self._waves_by_start[some.start] = both
+        return both
 
     def _blocks(self) -> Iterator[slice]:
         tilts = self.numbers.moments.tilts.size
@@ -293,23 +299,35 @@ class _OfOneStep:
         origin = begin - _of_others(self._origin, self.times, sums)
         mean = _of_others(moments.mean, self.times, sums)
         for some in self._blocks():
-            waves = self._waves(some)
-            others = (
-                products_of_others(waves, self.times)
-                if sums is None
-                else _sums(waves, self.times[:, None] - sums)
-            )
+            others = self._others(some, sums)
             parts = slice(*np.searchsorted(self.numbers.tilt, [some.start, some.stop]).tolist())
             middle = self.numbers.middles[some, None] - mean[some]
             window = self._window(origin, middle, *np.broadcast_arrays(low, high, middle)[:2])
             tilt = self.numbers.tilt[parts] - some.start
             yield np.conj(np.swapaxes(others, 0, 1)), window, parts, tilt
 
+    def _others(self, some: slice, sums: Integers | None) -> Any:
+        """Transforms of what is beside the sums, shape `(sums, tilts, waves)`: that of all divided
+        by that of a sum, which is what it was multiplied by, so that no digits are lost.
+        """
+        waves, whole = self._waves(some)
+        if sums is None:
+            return whole / waves
+        return np.stack(
+            [
+                _product(waves, self.times - one)
+                if 2 * one.sum() > self.times.sum()  # the others are few, the quotient may be 0 / 0
+                else whole / _product(waves, one)
+                for one in sums.T
+            ]
+        )
+
     def laws(self, sums: Integers | None) -> Lattices:
         moments, lattices = self.numbers.moments, []
         within = self.times[:, None] if sums is None else sums
         for some in self._blocks():
-            products = np.swapaxes(_sums(self._waves(some), within), 0, 1)
+            waves, _ = self._waves(some)
+            products = np.stack([_product(waves, number) for number in within.T], axis=1)
             mean = moments.mean[some] @ within
             reach = self._points * self.step + _WIDE / 2 * np.sqrt(moments.variance[some] @ within)
             begins, *window = self._window(self._origin @ within, mean, mean - reach, mean + reach)
@@ -356,8 +374,8 @@ def _of_others(values: Any, times: Integers, sums: Integers | None) -> Any:
     return np.moveaxis(others, 0, -1) + (times - 1) * values
 
 
-def _sums(waves: Any, times: Integers) -> Any:
-    """Transforms of sums from those of counts, which are so many times in each, shape `(k, sums)`;
-    shape `(sums, ...)`.
-    """
-    return np.stack([np.prod(waves ** number[:, None, None], axis=0) for number in times.T])
+def _product(waves: Any, times: Integers) -> Any:
+    """The product of transforms, each so many times."""
+    several = times > 1
+    powers = waves[several] ** times[several].reshape(-1, 1, 1)
+    return np.prod(waves[times == 1], axis=0) * np.prod(powers, axis=0)
