@@ -422,3 +422,26 @@ def test_a_group_is_the_same_sum_in_every_part():
     drawn_sums = counts.sample_sums(parts, 4000, rng).mean(axis=0)
     one_by_one = [counts.counts.mean()[list(part)].sum() for part in parts]
     np.testing.assert_allclose(drawn_sums, one_by_one, atol=1.0)  # 4 standard errors
+
+
+@pytest.mark.parametrize("times", [[1, 1], [1, 1, 1], [3, 1, 2], [4], [1000, 1, 900]])
+def test_what_is_beside_a_sum_is_the_product_of_all_others(times, monkeypatch):
+    """Of single counts, and of groups of a few and of nearly all, whose transform leaves nothing of
+    that of the whole.
+    """
+    times = np.array(times)
+    rng = np.random.default_rng(0)
+    waves = rng.uniform(0.1, 0.99, (times.size, 2, 4)) * np.exp(1j * rng.uniform(0, 6, (2, 4)))
+    groups = np.stack([times - (times == times.max()), (times + 1) // 2, np.minimum(times, 1)], 1)
+    step = object.__new__(sums._OfOneStep)
+    step.times = times
+    monkeypatch.setattr(
+        step, "_waves", lambda some: (waves, sums._product(waves, times)), raising=False
+    )
+    single = np.eye(times.size, dtype=np.int64)
+    for within, found in ((groups, step._others(..., groups)), (single, step._others(..., None))):
+        right = [
+            np.prod([wave**n for wave, n in zip(waves, rest, strict=True)], axis=0)
+            for rest in (times[:, None] - within).T.tolist()
+        ]
+        assert found == pytest.approx(np.array(right), rel=1e-11, abs=1e-200)

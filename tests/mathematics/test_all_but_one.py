@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.mathematics.all_but_one import all_but_one, products_of_others
+from opendp_bayes.mathematics.all_but_one import all_but_one
 
 
 @pytest.mark.parametrize("operation", [np.add, np.multiply])
@@ -16,14 +16,3 @@ def test_every_entry_is_left_out_once(operation, shape):
 
 def test_what_a_large_entry_hides_is_not_lost():
     assert all_but_one(np.array([1e-20, 1.0, 2e-20])).tolist() == [1.0, 1e-20 + 2e-20, 1.0]
-
-
-@pytest.mark.parametrize("times", [[1, 1, 1], [3, 1, 2], [4]])
-def test_every_entry_that_is_there_several_times_is_left_out_once(times):
-    values, times = np.random.default_rng(0).normal(size=(len(times), 4)) + 1j, np.array(times)
-    every = np.repeat(values, times, axis=0)
-    first = np.cumsum(times) - times
-    right = [np.prod(np.delete(every, i, axis=0), axis=0) for i in first]
-    before = values.copy()
-    assert products_of_others(values, times) == pytest.approx(np.array(right), rel=1e-12)
-    assert np.array_equal(values, before)
