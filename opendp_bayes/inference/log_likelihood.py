@@ -66,9 +66,9 @@ class LogLikelihood(UnderflowIsZero):
         """Log-likelihood of probabilities, positive and of shape `(..., k)`, which are divided by
         their sum; shape `(...)`.
 
-        With a private number of records every number is equally probable. It is minus infinity
-        where what was drawn rules the probabilities out, by a factor beyond `exp(-10 000)`. Raises
-        `ValueError` for another shape, or where one is not positive.
+        With a private number of records every number is equally probable. It may be minus
+        infinity where what was drawn rules the probabilities out, by a factor beyond
+        `exp(-10 000)`. Raises `ValueError` for another shape, or where one is not positive.
         """
         rows = self._probabilities(theta)
         values = [self._summed.moments(row)[0] for row in rows.reshape(-1, self._k)]
@@ -186,9 +186,9 @@ class _OfNoise:
             total = Total(self._size, self._size, self._log_orders, np.array([self._size]))
         try:
             engine = CountsGivenNoise(categories, total, warns=False)
+            return engine.log_evidence, engine.counts.mean()
         except ValueError:  # no tilt brings together what was drawn and what is expected
             return -math.inf, np.full(theta.size, math.nan)
-        return engine.log_evidence, engine.counts.mean()
 
     def _log_orders(self, sizes: Floats) -> Floats:
         return np.asarray(special.gammaln(sizes + 1) - sizes * self._log_records)

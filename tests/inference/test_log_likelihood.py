@@ -249,15 +249,23 @@ def test_shares_next_to_nothing(size):
     assert of[1] - of[0] == pytest.approx(by_sums(shares[1]) - by_sums(shares[0]), abs=1e-4)
 
 
-def test_what_was_drawn_may_rule_probabilities_out():
-    """By a factor of `exp(-14 000)`, which no sampler comes back from."""
+def test_probabilities_far_from_what_was_drawn():
+    """By a factor of `exp(-14 000)`, which may be none at all."""
     drawn = (64_612_657, 21_839_190, 13_094_462)
     noise = ob.LaplaceParameters(5600.0, total="private")
     release = made(drawn, ("a", "b", "c"), noise)
-    of, far = ob.log_likelihood(release), np.array([0.132, 0.214, 0.654])
-    assert of(far) == -math.inf
-    assert np.isnan(of.gradient(far)).all()
-    assert np.isfinite(of(np.array(drawn) / sum(drawn)))
+    near, far = ob.log_likelihood(release)([np.array(drawn) / sum(drawn), [0.132, 0.214, 0.654]])
+    assert near > far + 1e4
+
+
+def test_probabilities_that_what_was_drawn_rules_out(monkeypatch):
+    def refused(*_, **__):
+        raise ValueError("size: 12 records are not compatible with what was drawn")
+
+    of = ob.log_likelihood(released(PUBLIC["discrete"], 12))
+    monkeypatch.setattr(module, "CountsGivenNoise", refused)
+    assert of([0.2, 0.3, 0.5]) == -math.inf
+    assert np.isnan(of.gradient([0.2, 0.3, 0.5])).all()
 
 
 @pytest.mark.parametrize("size", [None, 10**9])

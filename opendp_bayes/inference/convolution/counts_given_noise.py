@@ -143,8 +143,8 @@ class CountsGivenNoise(ByLaws):
         return Sums(self._numbers, self._times)
 
     @cached_property
-    def _single(self) -> tuple[CountLaws, BetaMixtures]:
-        """The laws of the counts of all leaves, and of their probabilities."""
+    def _single(self) -> tuple[CountLaws, Callable[[], BetaMixtures]]:
+        """The laws of the counts of all leaves, and what makes those of their probabilities."""
         numbers, times = self._numbers, self._times
         counts, moments, kinks = numbers.counts, numbers.moments, self._leaves.kinks
         along = partial(_along, moments, counts.anchor, moments.log_norm)
@@ -210,11 +210,11 @@ class CountsGivenNoise(ByLaws):
 
     def _laws(
         self, sides: tuple[Density, ...], start: tuple[Cells, Floats], alpha: Floats, others: Floats
-    ) -> tuple[CountLaws, BetaMixtures]:
-        """The laws of counts and of their probabilities. The sides are the laws of the counts under
-        every tilt, the factors by which tilts change these, and what is beside them, for every tilt
-        and for every part of the numbers of records. The priors of each count and of all others are
-        `alpha` and `others`.
+    ) -> tuple[CountLaws, Callable[[], BetaMixtures]]:
+        """The laws of counts, and what makes those of their probabilities. The sides are the laws
+        of the counts under every tilt, the factors by which tilts change these, and what is beside
+        them, for every tilt and for every part of the numbers of records. The priors of each count
+        and of all others are `alpha` and `others`.
         """
         alone, along, beside, parts = sides
 
@@ -229,7 +229,21 @@ class CountsGivenNoise(ByLaws):
         log_totals = cells.log_sums(log_masses)
         self._check_agree(log_totals)
         law = CountLaws.of_masses(cells, log_masses)
-        which, masses, counts = binned(law, alpha, others, self._numbers.mean, start[1])
+        return law, partial(self._mixtures, along, parts, law, start[1], alpha, others)
+
+    def _mixtures(
+        self,
+        along: Density,
+        parts: Density,
+        law: CountLaws,
+        shortest: Floats,
+        alpha: Floats,
+        others: Floats,
+    ) -> BetaMixtures:
+        """The laws of the probabilities of categories whose counts have these laws, with deviations
+        given the number of records that are at least the `shortest`.
+        """
+        which, masses, counts = binned(law, alpha, others, self._numbers.mean, shortest)
         is_public = self._numbers.sizes.size == 1
         of_parts = np.ones((1, 1, which.size)) if is_public else parts(which, counts)
         number = which.size * self._numbers.centres.size // _BLOCK + 1
@@ -241,7 +255,7 @@ class CountsGivenNoise(ByLaws):
             row, mass, x, left, spread = pairs
             a, b = varied(alpha[row] + x, others[row] + left, spread)
             mixtures.append(grouped(a, b, mass, x, left, row - rows[0]))
-        return law, BetaMixtures.joined(mixtures)
+        return BetaMixtures.joined(mixtures)
 
     def _pairs(
         self, along: Density, beside: Floats, row: Integers, mass: Floats, x: Floats
@@ -264,7 +278,7 @@ class CountsGivenNoise(ByLaws):
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """The marginals of the probabilities of all categories."""
-        mixtures, index = self._single[1].chosen(self._leaf), np.arange(self._leaf.size)
+        mixtures, index = self._single[1]().chosen(self._leaf), np.arange(self._leaf.size)
         # Parts of the numbers are rough beside few records that are in other categories.
         mean = mixtures.mean()
         records_left = (1 - mean) * (self._numbers.mean + self.prior.sum())
@@ -338,7 +352,8 @@ class CountsGivenNoise(ByLaws):
             return np.maximum(law(row, x), 0.0)
 
         sides = alone, along, beside, partial(self._sums.beside_of_parts, sums=together)
-        laws, mixtures = self._laws(sides, start, alpha, others)
+        laws, of_probabilities = self._laws(sides, start, alpha, others)
+        mixtures = of_probabilities()
         return [(laws.chosen(np.array([i])), mixtures[i]) for i in range(rows)]
 
     def given(self, categories: Sequence[int]) -> ByLaws:

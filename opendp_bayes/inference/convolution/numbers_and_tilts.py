@@ -19,8 +19,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Rough cells are longer by this factor, each than the one before it.
 _GROWTH = 2.0
-#: Noise is followed down to `exp(-_FAR)`; beyond its slope there, tilts go so much further.
-_FAR, _STEEPEST = 40.0, 45.0
+#: Below those that matter tilts go so much further.
+_STEEPEST = 45.0
 #: Numbers that weigh less than `exp(-_DEPTH)` are left out; at the ends they have to be less than
 #: `exp(-_ENDS)`.
 _DEPTH, _ENDS = 18.0, 15.0
@@ -211,10 +211,7 @@ def _rough(categories: NoisedCategories, last: int) -> tuple[TiltedCounts, Float
     seeds = np.concatenate([each[:, None] + away for each in near], axis=1)
     rows = np.arange(categories.k)
     cells = cells_from(seeds.astype(float), np.zeros(rows.size), np.full(rows.size, float(last)))
-    slope = -sum(
-        share * float(look.noise.log_ratio(look.noise.reach(_FAR), 1))
-        for share, look in categories.used
-    )
+    slope = categories.slope
     down = np.geomspace(slope + _STEEPEST, 1e-3 / (last + 1), 24)
     up = slope * np.concatenate(
         [np.geomspace(1e-3 / (slope * last + 1), 0.5, 8), 1 - 0.5 ** np.arange(2, 16, 2)]

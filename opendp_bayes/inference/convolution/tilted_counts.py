@@ -22,6 +22,8 @@ from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 #: One record that does not fit costs `exp(-_STEEPEST)` where the noise is so small that it costs
 #: less: what the prior can gain by it is at most about `exp(60)`, so that neither ever happens.
 _STEEPEST = 256.0
+#: Noise is followed down to `exp(-_FAR)`; and rates up to so many times themselves, in logarithms.
+_FAR, _FARTHER = 40.0, 4.0
 C = TypeVar("C", bound="NoisedCategories")
 
 
@@ -60,6 +62,14 @@ class NoisedCategories:
         smooth = [look.noise.scale for look in self.looks if not look.noise.kinks]
         scales = np.array(smooth or [look.noise.scale for look in self.looks])
         return float(1 / np.sqrt(np.sum(1 / scales**2)))
+
+    @property
+    def slope(self) -> float:
+        """The largest tilt that matters: how steeply the logarithm of all noise falls far out."""
+        ratios = (
+            share * look.noise.log_ratio(look.noise.reach(_FAR), 1) for share, look in self.used
+        )
+        return -float(sum(ratios))
 
     @property
     def k(self) -> int:
@@ -119,6 +129,12 @@ class CategoriesOfShares(NoisedCategories):
     @property
     def columns(self) -> list[NDArray[Any]]:
         return [*super().columns, self.log_rate]
+
+    @property
+    def slope(self) -> float:
+        return (
+            super().slope + _FARTHER
+        )  # by which rates are multiplied, and not only noise is moved
 
     @property
     def centres(self) -> list[Integers]:
