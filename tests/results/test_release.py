@@ -311,7 +311,7 @@ def test_a_whole_number_and_a_boolean_stay_so_in_a_document(monkeypatch):
     assert list(map(type, dataclasses.astuple(read.mechanism)[-2:])) == [int, bool]
     assert type(read.mechanism.scale) is float
     too_large = made.to_json().replace('"cap":7', f'"cap":{10**400}')
-    with pytest.raises(ValueError, match="is not a release in JSON: Expected `int` <= "):
+    with pytest.raises(ValueError, match="in JSON: Expected `int`"):
         ob.Release.from_json(too_large)
 
 

@@ -474,7 +474,7 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
     make = ob.m.make_mechanism
     measurement = make(space.domain, space.metric, dp.max_divergence(), Careless(1.0))
     with pytest.raises(
-        OpenDPException, match=r"an array of machine integers, of shape \(draws, k\)"
+        OpenDPException, match=r"machine integers, .*draws"
     ):
         measurement(np.array([2.0, 3.0]))
 
