@@ -473,9 +473,7 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
     space = PosteriorSpace(("a", "b"), 3, (1.0, 1.0))
     make = ob.m.make_mechanism
     measurement = make(space.domain, space.metric, dp.max_divergence(), Careless(1.0))
-    with pytest.raises(
-        OpenDPException, match=r"machine integers, .*draws"
-    ):
+    with pytest.raises(OpenDPException, match=r"machine integers, .*draws"):
         measurement(np.array([2.0, 3.0]))
 
 
