@@ -18,6 +18,7 @@ from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponen
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
+from tests.helpers.sweeps import slow
 
 PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.3, 7.0)]
 
@@ -61,13 +62,7 @@ def worst_table_error(size, prior, first, number, rng, change=0.0):
 ONCE = list(zip([40, 3000, 20_000], PRIORS, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("size", "prior"),
-    [
-        pytest.param(*one, marks=() if one in ONCE else pytest.mark.slow)
-        for one in product([40, 3000, 20_000], PRIORS)
-    ],
-)
+@pytest.mark.parametrize(("size", "prior"), slow(product([40, 3000, 20_000], PRIORS), but=ONCE))
 def test_tables(size: int, prior: tuple[float, float]) -> None:
     """Blocks at both ends and between."""
     rng = np.random.default_rng(size)

@@ -1,6 +1,6 @@
 """How much of a sweep runs every time; the rest of it is for the slow tests."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import combinations
 from random import Random
 from typing import Any
@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 
-def slow(settings: Iterable[Any]) -> list[Any]:
-    """`settings` for `pytest.mark.parametrize`, all marked as slow."""
-    every = (one if isinstance(one, tuple) else (one,) for one in settings)
-    return [pytest.param(*one, marks=pytest.mark.slow) for one in every]
+def slow(settings: Iterable[Any], but: Container[Any] = ()) -> list[Any]:
+    """`settings` for `pytest.mark.parametrize`, all marked as slow but some."""
+    every = ((one, one if isinstance(one, tuple) else (one,)) for one in settings)
+    return [
+        pytest.param(*values, marks=() if one in but else pytest.mark.slow) for one, values in every
+    ]
 
 
 def some_of(settings: Iterable[Any], number: int) -> list[Any]:

@@ -12,7 +12,7 @@ import xlsxwriter
 from opendp_bayes_office.files.csv_text import FileError
 from opendp_bayes_office.files.files import scannable, source
 from opendp_bayes_office.files.reading import Reading
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 LINES = [
     *("yes,1", "", "\ufeffyes,1", "x^2,1", "x\x01,1", "x\xda,1", '"",', '"a\nb",2', "sep=;"),
@@ -98,9 +98,7 @@ def moved_by_one_record(tmp_path: Path, seed: int, cleaning: Reading) -> int:
 
 
 @pytest.mark.parametrize("cleaning", EVERY)
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
-)
+@pytest.mark.parametrize("seed", slow(range(4), but=(0,)))
 def test_one_record_more_is_one_record_more(tmp_path: Path, seed: int, cleaning: Reading) -> None:
     assert moved_by_one_record(tmp_path, seed, cleaning) == 1
 

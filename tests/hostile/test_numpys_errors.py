@@ -24,6 +24,7 @@ from tests.helpers.every_result import (
     release,
     results,
 )
+from tests.helpers.sweeps import slow
 
 PRIOR = (0.5, 1.0, 2.0)
 #: Parameters of every mechanism, at both ends of what they may be.
@@ -188,9 +189,7 @@ COMPUTED: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one in LONG)) for one in COMPUTED]
-)
+@pytest.mark.parametrize("name", slow(COMPUTED, but={*COMPUTED} - LONG))
 def test_no_function_fails_and_none_gives_another_number(name: str) -> None:
     usual, raising = both(COMPUTED[name])
     assert not isinstance(usual, str), usual

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import opendp_bayes as ob
 from opendp_bayes_office.commands.app import app
 from tests.helpers.contexts import ONE, ONE_RECORD, arguments, checked_context
+from tests.helpers.sweeps import slow
 
 duckdb = pytest.importorskip("duckdb")
 engines = pytest.importorskip("opendp_bayes_engines")
@@ -136,11 +137,7 @@ def test_a_label_is_refused_whether_it_is_in_the_type_or_not(opened: Any) -> Non
     assert "unknown=None: column 'vote' of type String may hold values outside" in every
 
 
-@pytest.mark.parametrize(
-    "opened",
-    [pytest.param(name, marks=() if name in ONE_EACH else pytest.mark.slow) for name in ROUTES],
-    indirect=True,
-)
+@pytest.mark.parametrize("opened", slow(ROUTES, but=ONE_EACH), indirect=True)
 def test_only_what_was_asked_for_is_released(opened: Any) -> None:
     released = ob.posterior(opened.query(), "vote", **VOTE).release()
     assert released.categories == ("yes", "no", "none", "other")

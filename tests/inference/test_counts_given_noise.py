@@ -18,7 +18,7 @@ from tests.helpers.dense_counts import Dense
 from tests.helpers.far_counts import Private, Public
 from tests.helpers.given_noise import given_noise, log_evidence
 from tests.helpers.noised_counts import Look, Setting, log_rising
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 from tests.helpers.weighed_pairs import OnPanels, panels
 
 #: What errors are mostly below, and what is stated: of means and standard deviations, in units of
@@ -52,9 +52,7 @@ ROUGH = ("steps too long for few records of the other",)
 QUICK_ARRAYS = ("public", "unequal and private", "few in the others")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x not in QUICK_ARRAYS)) for x in BY_ARRAYS]
-)
+@pytest.mark.parametrize("name", slow(BY_ARRAYS, but=QUICK_ARRAYS))
 def test_counts_are_those_of_arrays_of_every_count(name):
     law, scale, drawn, prior, size, last = BY_ARRAYS[name]
     setting = Setting((Look(law, scale, drawn),), prior, size)
@@ -157,9 +155,7 @@ def test_a_prior_of_the_number_of_records_whose_quantiles_scipy_finds_only_in_pa
     assert shown < flat.records.mean()[0]
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=[pytest.mark.slow] * (seed != 5)) for seed in range(6)]
-)
+@pytest.mark.parametrize("seed", slow(range(6), but=(5,)))
 def test_long_steps_beside_a_peak_at_zero(seed):
     """Sums are wide beside a peak at 0, so that the same steps do not suit all of them."""
     rng = np.random.default_rng([3, seed])
@@ -203,11 +199,7 @@ QUICK = {("dense", "laplace"), ("many records", "gaussian")}
 
 
 @pytest.mark.parametrize(
-    ("name", "law"),
-    [
-        pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
-        for one in itertools.product(MANY, ["laplace", "gaussian"])
-    ],
+    ("name", "law"), slow(itertools.product(MANY, ["laplace", "gaussian"]), but=QUICK)
 )
 def test_many_categories(name, law):
     k, size, scale, public, way = MANY[name]
@@ -307,10 +299,7 @@ def test_a_posterior_says_once_that_sums_do_not_agree(monkeypatch):
     ("size", "scale"),
     [
         (400_000, 300.0),
-        *(
-            pytest.param(*one, marks=pytest.mark.slow)
-            for one in [(None, 2.0), (400_000, 2.0), (None, 300.0), (400_000, 2e4), (None, 2e4)]
-        ),
+        *slow([(None, 2.0), (400_000, 2.0), (None, 300.0), (400_000, 2e4), (None, 2e4)]),
     ],
 )
 @pytest.mark.filterwarnings("ignore:the posterior given noise on the counts may be less exact")

@@ -11,6 +11,7 @@ from opendp_bayes.inference.convolution import different_records as module
 from tests.helpers import different_records
 from tests.helpers.brute_force import of_several as brute, worst
 from tests.helpers.releases import guarantee
+from tests.helpers.sweeps import slow
 
 #: The stated error.
 ERROR = 1e-3
@@ -63,9 +64,7 @@ CASES = {
 QUICK = ("sparse on both sides",)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in CASES]
-)
+@pytest.mark.parametrize("name", slow(CASES, but=QUICK))
 def test_private_numbers_against_all_counts(name):
     drawn, mechanisms, prior = CASES[name]
     releases = [released(*each, prior) for each in zip(drawn, mechanisms, strict=True)]

@@ -7,6 +7,7 @@ from scipy import stats
 from opendp_bayes.inference.convolution import draws_given_sum
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.given_noise import given_noise
+from tests.helpers.sweeps import slow
 
 #: Of a false alarm of one test.
 LEVEL = 1e-4
@@ -42,9 +43,7 @@ SETTINGS = {
 QUICK = ("sparse", "flat")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x not in QUICK)) for x in SETTINGS]
-)
+@pytest.mark.parametrize("name", slow(SETTINGS, but=QUICK))
 def test_draws_have_the_marginals(name):
     drawn, prior, noise, size, records_prior = SETTINGS[name]
     rng = np.random.default_rng(0)

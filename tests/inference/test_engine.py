@@ -26,7 +26,7 @@ from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws
 from tests.helpers import brute_force, oracles
 from tests.helpers.envelope import deviations
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 from tests.helpers.weighed_pairs import OnPanels
 
 VALUES = np.linspace(0.01, 0.99, 41)
@@ -267,9 +267,8 @@ def test_cells_of_counts_of_two_categories_are_as_good_as_every_count(seed):
     [
         (HellingerExponential(0.0036), (30_521.0, 2302.5), 0, 59_550),
         (SmoothHellingerExponential(0.19, gamma=0.36), (14_626.0, 14_626.0), 95_893, 97_799),
-        *(
-            pytest.param(*one, marks=pytest.mark.slow)
-            for one in [
+        *slow(
+            [
                 (HellingerExponential(0.05, "global"), (23.7, 0.65), 574_621, 574_672),
                 (PermuteAndFlip(0.4), (986_000.0, 986_000.0), 58_482, 75_360),
             ]

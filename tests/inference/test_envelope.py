@@ -14,7 +14,7 @@ from tests.helpers.dense_counts import Dense
 from tests.helpers.envelope import compared, errors, posterior, random_setting, reference
 from tests.helpers.far_counts import Private, Public
 from tests.helpers.noised_counts import Look, NotServedError, Setting
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 ERROR, STATED = 1e-3, 1e-2
 LAPLACE = Look("laplace", 1.5, [3, 0, -2])
@@ -134,9 +134,7 @@ def failures(block, seeds, most_categories=10_000):
     return found + warned[3:], served
 
 
-@pytest.mark.parametrize(
-    "block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in (1, 2, 3, 4, 5))]
-)
+@pytest.mark.parametrize("block", slow(range(6), but=(0,)))
 def test_some_random_settings(block):
     found, served = failures(block, range(4), most_categories=30)
     assert not found

@@ -29,7 +29,7 @@ from tests.helpers.envelope import NOISE
 from tests.helpers.every_data_set import weighed_counts
 from tests.helpers.given_noise import log_evidence
 from tests.helpers.noised_counts import Look, Setting
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 #: What is stated of means and deviations, in deviations, and of cumulative probabilities.
 ERROR = 1e-3
@@ -218,13 +218,11 @@ CASES |= {
     for draws in (False, True)
     if not (draws and isinstance(one, PermuteAndFlip))
 }
-#: Draws that take seconds; their tests have cases of their own.
-LONG = {case for case in CASES if case.startswith("weighted draws")}
+#: Draws take seconds; their tests have cases of their own.
+QUICK = {case for case in CASES if not case.startswith("weighted draws")}
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(one, marks=[pytest.mark.slow] * (one in LONG)) for one in CASES]
-)
+@pytest.mark.parametrize("case", slow(CASES, but=QUICK))
 def test_every_engine_is_the_definition(case):
     assert CASES[case]() <= 1
 

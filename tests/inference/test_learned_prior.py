@@ -419,9 +419,8 @@ def test_a_seed_determines_the_posterior(monkeypatch):
     ("drawn", "mechanism", "size"),
     [
         ((300, 200, 505), ob.GaussianParameters(4.0, total="private"), None),
-        *(
-            pytest.param(*one, marks=pytest.mark.slow)
-            for one in [
+        *slow(
+            [
                 ((300, 200, 505), ob.LaplaceParameters(3.0), 1005),
                 ((500_100, 299_950, 199_950), ob.KNormParameters(100.0), 1_000_000),
                 ((200_000, 100_000, 300_100), ob.KNormParameters(1e3), 600_100),

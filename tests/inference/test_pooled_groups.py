@@ -17,6 +17,7 @@ from tests.helpers.optional import arviz_or_skip
 from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
 from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
+from tests.helpers.sweeps import slow
 
 DRAWN = ((4, 0), (1, 6), (-1, 3))
 
@@ -176,12 +177,11 @@ def test_gives_up_where_no_number_of_draws_would_do(monkeypatch):
     ("drawn", "log_kappa", "mean"),
     [
         (((3000, 1000), (3, 2), (1500, 500)), (4.27, 1.83), 0.713),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (
+        *slow(
+            [
                 (((0, 0), (3, 2), (300, 100)), (3.02, 1.49), 0.674),
                 (((6, 2), (3, 2), (3000, 1000), (7, 3), (2, 0)), (3.74, 1.44), 0.707),
-            )
+            ]
         ),
     ],
 )

@@ -18,7 +18,7 @@ from tests.helpers.dense_counts import Dense
 from tests.helpers.envelope import errors, posterior
 from tests.helpers.given_noise import given_noise
 from tests.helpers.noised_counts import Look, Setting
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 #: Of cumulative probabilities; 1e-2 is stated.
 ERROR = 8e-3
@@ -68,10 +68,7 @@ PRIORS = [
     [
         ((1.0, 1.0), "1 to 9.4 million"),
         ((500.0, 500.0), "4.0 to 4.4 million"),
-        *(
-            pytest.param(prior, "4.0 to 4.4 million", marks=pytest.mark.slow)
-            for prior in [(3e4, 5e3, 2e3), (0.3, 0.3), (0.3, 0.5)]
-        ),
+        *slow((of, "4.0 to 4.4 million") for of in [(3e4, 5e3, 2e3), (0.3, 0.3), (0.3, 0.5)]),
     ],
 )
 @LESS_EXACT
@@ -80,14 +77,7 @@ def test_noise_that_tells_nothing_leaves_the_prior(prior, name):
 
 
 @pytest.mark.parametrize(
-    "drawn",
-    [
-        (3_500_000, 600_000),
-        *(
-            pytest.param(of, marks=pytest.mark.slow)
-            for of in [(600_000, 3_500_000), (1_000_000, 2_000_000)]
-        ),
-    ],
+    "drawn", [(3_500_000, 600_000), *slow([((600_000, 3_500_000),), ((1_000_000, 2_000_000),)])]
 )
 def test_a_number_of_records_between_two_ends_that_are_near(drawn):
     """Of 4.0 to 4.4 million records what is not known is nearly all of the rarer category: nothing

@@ -16,7 +16,7 @@ from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries.bound_query import BoundQuery
 from tests.helpers.contexts import checked_context, plain_context
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 Bound = dp.polars.Bound
 ABC = pl.Enum(["a", "b", "c"])
@@ -295,11 +295,7 @@ LONG |= {(f"smooth_hellinger_exponential{more}", "epsilon") for more in ("", " g
 
 
 @pytest.mark.parametrize(
-    ("name", "loss"),
-    [
-        pytest.param(*pair, marks=pytest.mark.slow if pair in LONG else ())
-        for pair in product(NAMED, LOSSES)
-    ],
+    ("name", "loss"), slow(product(NAMED, LOSSES), but={*product(NAMED, LOSSES)} - LONG)
 )
 def test_mechanisms_by_name_have_the_smallest_scale_that_fits(name, loss):
     arguments, expressed = LOSSES[loss]

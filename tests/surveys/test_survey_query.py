@@ -14,6 +14,7 @@ import opendp_bayes as ob
 from opendp_bayes.trusted.cells import Cells
 from tests.helpers.contexts import plain_context
 from tests.helpers.neighbours import neighbours
+from tests.helpers.sweeps import slow
 
 pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
 
@@ -62,7 +63,7 @@ LAPLACE = "laplace_parameters"
     [
         *((loss, None) for loss in LOSSES),
         # The choice among all mechanisms for few records takes seconds.
-        *(pytest.param(loss, len(ROWS), marks=pytest.mark.slow) for loss in LOSSES),
+        *slow((loss, len(ROWS)) for loss in LOSSES),
     ],
 )
 def test_the_losses_add_up_in_the_context(loss, size):

@@ -124,9 +124,7 @@ def test_a_release_carries_its_model_and_its_loss(name):
         assert sum(released.counts) == size
 
 
-@pytest.mark.parametrize(
-    "delta", [0.0, 1e-3, *(pytest.param(delta, marks=pytest.mark.slow) for delta in (1e-9, 0.2))]
-)
+@pytest.mark.parametrize("delta", [0.0, 1e-3, *slow([1e-9, 0.2])])
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_delta_is_used_and_never_exceeded(name, delta):
     _, _, mechanism, size = CONSTRUCTORS[name]

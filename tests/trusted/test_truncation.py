@@ -17,6 +17,7 @@ from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.truncation import require_order
 from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.leaking_plans import truncation_of
+from tests.helpers.sweeps import slow
 
 C = pl.col
 AGES = list(range(16))
@@ -187,10 +188,7 @@ def test_releases_of_the_same_rows_have_one_posterior(keep: Any) -> None:
 DRAWN = {in_memory, in_parquet, in_files, stacked}
 
 
-@pytest.mark.parametrize(
-    "source",
-    [pytest.param(source, marks=[pytest.mark.slow] * (source not in DRAWN)) for source in SOURCES],
-)
+@pytest.mark.parametrize("source", slow(SOURCES, but=DRAWN))
 def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(source, tmp_path):
     """Of 8000 rows drawn twice some are others, surely."""
     of = opened(source(tmp_path), 3)

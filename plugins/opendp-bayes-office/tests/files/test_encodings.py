@@ -6,6 +6,7 @@ import pytest
 
 from opendp_bayes_office.files.encodings import HIDDEN, as_encoding, as_separator
 from tests.helpers.byte_sequences import PAGE, SLOW, hexadecimal, row, rows, single, tried
+from tests.helpers.sweeps import slow
 
 TEXT = PAGE.read_text(encoding="utf-8")
 ROWS, SINGLE = rows(TEXT), single(TEXT)
@@ -41,9 +42,7 @@ def test_a_separator_is_one_character(given: str) -> None:
         as_separator(given, "utf-8")
 
 
-@pytest.mark.parametrize(
-    "encoding", [pytest.param(one, marks=pytest.mark.slow) if one in SLOW else one for one in ROWS]
-)
+@pytest.mark.parametrize("encoding", slow(ROWS, but={*ROWS} - {*SLOW}))
 def test_the_page_says_what_was_tried(encoding: str) -> None:
     assert ROWS[encoding] == row(encoding), "run python -m tests.helpers.byte_sequences"
 

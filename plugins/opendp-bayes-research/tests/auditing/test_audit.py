@@ -39,7 +39,7 @@ from tests.helpers.broken_mechanisms import (
     SinglePrecisionCounts,
     half_scale,
 )
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import slow, some_of
 
 CONFIDENCE = 1 - oracles.FALSE_ALARM
 ONES, SMALL, TINY = (1.0, 1.0), (0.01, 0.01), (0.001, 0.001)
@@ -119,13 +119,7 @@ BROKEN: dict[str, tuple[Any, int | None, tuple[float, ...], dict[str, Any], set[
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(one, marks=[pytest.mark.slow] * (one == "the papers' constant"))
-        for one in BROKEN
-    ],
-)
+@pytest.mark.parametrize("name", slow(BROKEN, but={*BROKEN} - {"the papers' constant"}))
 def test_a_broken_mechanism_is_caught(name: str) -> None:
     mechanism, size, prior, options, caught_by = BROKEN[name]
     found = audited(mechanism, size, prior, **options)

@@ -14,6 +14,7 @@ from opendp_bayes_research import audit
 from opendp_bayes_research.auditing.audited_draws import chi_square_p_value
 from opendp_bayes_research.auditing.results import Audit
 from opendp_bayes_research.auditing.stated_law import Law, at_outcomes
+from tests.helpers.sweeps import slow
 from tests.helpers.wrong_scales import CONFIDENCE, DRAWS, LISTED
 
 #: Quick to compute; the others take seconds.
@@ -82,9 +83,7 @@ def caught(found: Audit, factor: float) -> float:
     return 1 - math.prod(unnoticed(counts) for pair in found.drawn for counts in pair)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LISTED]
-)
+@pytest.mark.parametrize("name", slow(LISTED, but=QUICK))
 def test_a_scale_a_fifth_too_small_is_caught(name: str) -> None:
     """In at least 98 % of audits at the default number of draws; the smallest scale, of 5, 10, 15
     and 20 % too small, that is in 95 % is the one in `docs/research/audit.md`.
