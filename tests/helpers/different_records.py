@@ -83,8 +83,9 @@ def worst(posterior, found, levels=(0.5, 0.9, 0.99, 0.999)):
         off += list(posterior.cdf(at)[:, place] - right)
         mean = weights @ sums
         std = np.sqrt(weights @ (sums - mean) ** 2)
-        off += [(posterior.counts.mean()[place] - mean) / std]
+        off += [(posterior.counts.mean()[place] - mean) / max(std, 0.01)]
     mean = weights @ numbers
     std = np.sqrt(weights @ (numbers - mean) ** 2)
-    off += [(posterior.records.mean() - mean) / std, posterior.records.std() / std - 1]
+    records = posterior.records.mean() - mean, posterior.records.std() - std
+    off += [number / max(std, 0.01) for number in records]
     return np.abs(off).max()
