@@ -170,15 +170,12 @@ def test_no_loss_is_negative_or_endless(number: float, field: str) -> None:
     assert Loss(epsilon=0.0, delta=0.0).is_sound
 
 
-def test_names_are_one_line():
+def test_names_are_one_line_and_without_losses_everything_is_left():
     assert as_name("Bevölkerung 2026", "dataset") == "Bevölkerung 2026"
     for name in ("", "a\nb", "x" * 201, "\x00"):
         with pytest.raises(ValueError, match=r"dataset=.*: must be one line"):
             as_name(name, "dataset")
     with pytest.raises(TypeError, match="note=3: must be text"):
         as_name(3, "note")
-
-
-def test_an_account_without_losses_has_everything_left():
     account = account_of(total(rho=0.5))
     assert (account.spent.rho, account.remaining.rho, account.unit) == (0.0, 0.5, None)

@@ -208,7 +208,7 @@ def _tail_in_balls(scale: float, first: int) -> Any:
     return sum(weights[abs(z)] for z in range(first, reach + 1)) / total
 
 
-def test_the_stated_error_covers_that_of_a_sum() -> None:
+def test_the_stated_error_covers_that_of_a_sum_and_deltas_are_from_0_to_1() -> None:
     """By ball arithmetic, of terms whose exponents are small and large."""
     rng = np.random.default_rng(0)
     for size, depth in ((10, 1.0), (1000, 40.0), (30, 700.0)):
@@ -220,9 +220,6 @@ def test_the_stated_error_covers_that_of_a_sum() -> None:
         assert error >= found * 2.0**-53 * size
     # The last term that is taken is of less than e^-40 of the first.
     assert gaussian_module._REACH**2 / 2 >= 40
-
-
-def test_never_zero_and_never_above_one() -> None:
     pair = gaussian_module.GaussianPair(1.0, 1, 2)
     assert 0 < pair.delta(1e9) < 1e-300
     assert gaussian_module.GaussianPair(2.0**-40, 10**6, 1).delta(0.0) == 1.0
@@ -252,9 +249,6 @@ def test_the_profile_is_better_than_a_conversion_from_rho() -> None:
     assert proven.delta == 1e-6
     assert profile.epsilon(1e-6) < 0.85 * proven.epsilon
     assert profile.epsilon(0.0) == math.inf
-
-
-def test_without_delta_it_is_refused() -> None:
     with pytest.raises(ValueError, match=r"no ε without δ.* or rho"):
         calibrate(GaussianParameters(1.0), size=50, prior=[1.0, 1.0], epsilon=1.0)
 

@@ -567,15 +567,12 @@ def test_a_pair_is_passed_over_only_where_its_error_is_counted(fresh, monkeypatc
     assert between > 0
 
 
-def test_groups_are_sums_rounded_up() -> None:
+def test_losses_of_groups_are_rounded_up(fresh, monkeypatch) -> None:
+    """Beyond what is examined: `d^2` times neighbours', or an eighth of the squared range."""
     values = [0.1, 0.3, 0.7]
     for number, rest in product(range(1, 12), range(3)):
         largest = max(map(Fraction, values[:rest]), default=Fraction(0))
         assert Fraction(module._repeated(values, number, rest)) >= number * Fraction(0.7) + largest
-
-
-def test_a_concentrated_loss_of_groups_is_rounded_up(fresh, monkeypatch):
-    """Beyond what is examined: `d^2` times neighbours', or an eighth of the squared range."""
     monkeypatch.setattr(module, "largest_group", lambda setting: 1)
     mechanism = HellingerExponential(1.0, sensitivity="local")
     for value in np.linspace(0.1, 3.3, 30).tolist():

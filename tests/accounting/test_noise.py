@@ -263,14 +263,11 @@ def test_concentrated(name: str) -> None:
     assert bound <= float(concentrated(block, 1e-6, largest)[0])
 
 
-def test_concentrated_takes_the_larger_order() -> None:
+def test_concentrated_takes_the_larger_order_and_bounds_those_between() -> None:
+    """Negative control: the orders alone are below the truth, the chords are not."""
     assert concentrated(PAIRS["lopsided"], 0.0, np.array([3.0])) == pytest.approx(
         concentrated(PAIRS["reversed"], 0.0, np.array([3.0])), rel=1e-12
     )
-
-
-def test_orders_between_those_evaluated_are_bounded() -> None:
-    """Negative control: the orders alone are below the truth, the chords are not."""
     block = PAIRS["Laplace, far"]
     at_orders = largest_renyi(block, orders_less_one(8.0))
     truth = largest_renyi(block, FINE)

@@ -151,22 +151,17 @@ def test_the_range_of_the_score(seed: int, number: int, attained: float) -> None
     assert attained < check_range(seed, number) <= 1 + ROUNDING
 
 
-def test_a_smaller_constant_does_not_hold() -> None:
-    """Negative controls: neither `2`, without γ, nor a factor 0.9 on the root; and the papers' `2
-    (1 + γ)` is far away.
-
-    The bound is attained as γ becomes small; at γ = 1 the largest range found is 0.887 of it, at γ
-    = 3 it is 0.625.
+def test_a_smaller_constant_and_a_sensitivity_that_is_not_smooth_are_noticed() -> None:
+    """Negative controls: neither `2`, without γ, nor a factor 0.9 on the root; and the papers'
+    `2 (1 + γ)` is far away. The bound is attained as γ becomes small; at γ = 1 the largest
+    range found is 0.887 of it, at γ = 3 it is 0.625. Negative control: with the local
+    sensitivity, or half the smooth one, in its place.
     """
     spread, _, _ = ends(12, np.full(3, 15.17), 1.0)
     assert 2.1 < spread < 1 + math.sqrt(2)
     spread, _, _ = ends(30, np.full(2, 5e-4), 0.02)
     assert spread > 1 + 0.9 * math.sqrt(1 + 0.02**2)
     assert spread / (1 + math.sqrt(1 + 0.02**2)) > 0.999
-
-
-def test_notices_a_sensitivity_that_is_not_smooth() -> None:
-    """Negative control: with the local sensitivity, or half the smooth one, in its place."""
     prior, gamma = np.full(2, 0.01), 0.02
     smooth = smooth_sensitivities(60, prior, gamma=gamma)
     local = smooth_sensitivities(60, prior, gamma=1e6)

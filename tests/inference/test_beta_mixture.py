@@ -49,7 +49,7 @@ def test_the_shortest_interval_is_scipys_best(a, b):
     assert upper - lower == pytest.approx(shortest, rel=1e-3)
 
 
-def test_grouping_keeps_mean_and_variance_and_leaves_single_components_alone():
+def test_grouping_keeps_mean_and_variance_and_leaves_out_what_weighs_nothing():
     rng = np.random.default_rng(0)
     a, b = rng.uniform(0.1, 50, 60), rng.uniform(0.1, 50, 60)
     weights = rng.dirichlet(np.ones(60))
@@ -61,6 +61,10 @@ def test_grouping_keeps_mean_and_variance_and_leaves_single_components_alone():
     alone = BetaMixtures.grouped(a, b, weights, np.arange(60))
     assert alone.a == pytest.approx(a, rel=1e-9)
     assert alone.b == pytest.approx(b, rel=1e-9)
+    a, b, groups = np.array([1.0, 5.0, 7.0]), np.array([2.0, 5.0, 3.0]), np.arange(3)
+    found = BetaMixtures.grouped(a, b, np.array([0.5, 1e-18, 0.5]), groups)
+    assert found.a.tolist() == [1.0, 7.0]
+    assert found.weights.sum() == pytest.approx(1)
 
 
 def test_quantiles_at_both_ends_are_alike():
@@ -94,13 +98,6 @@ def test_shortest_intervals_are_never_reversed():
     for a, b in [(1e9, 3.0), (3.0, 1e12), (1e-6, 1e-6), (1e12, 1e12), (0.5, 1e-9)]:
         lower, upper = single(a, b).shortest_interval(0.5)
         assert lower <= upper
-
-
-def test_a_component_of_next_to_no_weight_is_left_out():
-    a, b, groups = np.array([1.0, 5.0, 7.0]), np.array([2.0, 5.0, 3.0]), np.arange(3)
-    found = BetaMixtures.grouped(a, b, np.array([0.5, 1e-18, 0.5]), groups)
-    assert found.a.tolist() == [1.0, 7.0]
-    assert found.weights.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

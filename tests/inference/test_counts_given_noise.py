@@ -86,15 +86,12 @@ def test_two_looks_of_different_scales_with_a_prior_below_one():
     assert max(envelope.errors(found, wrong, range(3)).values()) > ERROR
 
 
-def test_two_counts_of_very_different_widths_among_many_records():
+def test_a_sum_that_hardly_any_tilt_can_move():
+    """Noise of so small a scale that every tilt has the same sum."""
     found = given_noise([-36_000_000, 160_000_000], [1, 1], DiscreteLaplace(192.0), size=70_000_000)
     # Both weights fall by `exp(-1 / 192)` for each record of the first count.
     assert found.counts.mean()[0] == pytest.approx(1 / np.expm1(2 / 192), rel=1e-3)
     assert found.counts.mean().sum() == pytest.approx(70_000_000)
-
-
-def test_a_sum_that_no_tilt_can_move_has_its_whole_weight():
-    """Noise of so small a scale that every tilt has the same sum."""
     found = given_noise([114, 0, 0], [1, 1, 1], DiscreteGaussian(0.056))
     # The prior of the only data set; the noise is certain.
     expected = -np.log(special.comb(116, 2, exact=True))
@@ -378,7 +375,7 @@ def test_draws_follow_the_posterior():
     assert oracles.rejects(map(tuple, wrong.tolist()), table)
 
 
-def test_alike_categories_are_alike_and_wide_tables_add_up():
+def test_alike_categories_are_alike_and_no_records_leave_the_prior():
     rng = np.random.default_rng(0)
     drawn = np.tile(rng.integers(0, 60, 50), 4)
     found = given_noise(drawn, np.full(200, 0.5), DiscreteLaplace(3.0), size=6000)
@@ -386,9 +383,6 @@ def test_alike_categories_are_alike_and_wide_tables_add_up():
     assert mean.sum() == pytest.approx(6000, abs=ERROR * found.counts.std().sum())
     assert np.array_equal(mean[:50], mean[150:])
     assert found.probabilities.mean() == pytest.approx((mean + 0.5) / 6100, rel=1e-6)
-
-
-def test_no_records_leave_the_prior():
     found = given_noise((3, -4, 8), (1.0, 2.0, 3.0), DiscreteLaplace(1.0), size=0)
     assert found.probabilities.mean() == pytest.approx([1 / 6, 1 / 3, 1 / 2])
     assert found.counts.mean().tolist() == [0, 0, 0]

@@ -321,7 +321,8 @@ def test_draws_of_the_counts_follow_their_posterior(mechanism, counts, largest, 
         assert oracles.rejects(map(tuple, drawn.tolist()), law) == is_rejected
 
 
-def test_draws_from_cells_are_spread_over_them():
+def test_draws_from_cells_and_of_shares_are_spread_over_them():
+    """Of a category that is next to empty: half of the draws are below 1e-15."""
     size, prior = 5000, np.ones(2)
     cells = TwoCategories(lambda counts: np.zeros(len(counts)), [100], prior, size)
     assert cells.counts.cells.first.size < size / 2
@@ -331,6 +332,13 @@ def test_draws_from_cells_are_spread_over_them():
         (drawn[:, 0] // 50).tolist(),
         {cell: (50 if cell < 100 else 1) / 5001 for cell in range(101)},
     )
+    small = np.sort(np.random.default_rng(4).beta(0.02, 3.0, 4000))
+    found = TableDraws(np.stack([small, 1 - small], axis=-1)[None]).probabilities
+    for share in (0.1, 0.3, 0.5):
+        quantile = float(np.quantile(small, share))
+        # Within a component of 1/64, which its neighbours overlap by half.
+        assert found.cdf(quantile)[0] == pytest.approx(share, abs=1 / 64)
+    assert found.mean()[0] == pytest.approx(small.mean(), rel=1e-6)
 
 
 def test_a_strong_prior_far_from_the_release(release):
@@ -348,17 +356,6 @@ def test_listed_marginals_are_mixtures_over_the_list():
         VALUES, (1.0 + sets[:, 1])[:, None], (2.5 + 4 - sets[:, 1])[:, None]
     )
     assert marginal.cdf(VALUES[:, None])[:, 0] == pytest.approx(expected, abs=1e-12)
-
-
-def test_draws_of_shares_far_below_rounding_keep_their_tails():
-    """Of a category that is next to empty: half of the draws are below 1e-15."""
-    small = np.sort(np.random.default_rng(4).beta(0.02, 3.0, 4000))
-    found = TableDraws(np.stack([small, 1 - small], axis=-1)[None]).probabilities
-    for share in (0.1, 0.3, 0.5):
-        quantile = float(np.quantile(small, share))
-        # Within a component of 1/64, which its neighbours overlap by half.
-        assert found.cdf(quantile)[0] == pytest.approx(share, abs=1 / 64)
-    assert found.mean()[0] == pytest.approx(small.mean(), rel=1e-6)
 
 
 def test_nodes_far_apart_hold_the_furthest_point_of_every_axis() -> None:

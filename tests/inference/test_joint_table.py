@@ -55,7 +55,7 @@ def places(**wanted):
     return [i for i, cell in enumerate(CELLS) if all(cell[at[n]] == v for n, v in wanted.items())]
 
 
-def test_marginals_are_those_of_every_data_set(release):
+def test_marginals_and_conditionals_are_those_of_every_data_set(release):
     posterior = release.posterior
     assert posterior.axes == AXES
     for axis, labels in (("region", ("n", "s")), ("vote", ("yes", "no", 3))):
@@ -67,9 +67,6 @@ def test_marginals_are_those_of_every_data_set(release):
         assert found.prior == pytest.approx(
             [sum(PRIOR[i] for i in places(**{axis: label})) for label in labels]
         )
-
-
-def test_conditionals_are_those_of_every_data_set(release):
     for region, other in (("n", "s"), ("s", "n")):
         found = release.posterior.conditional("vote", region=region)
         assert found.categories == ("yes", "no", 3)

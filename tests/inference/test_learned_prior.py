@@ -389,14 +389,11 @@ def test_a_public_number_far_from_what_was_drawn_is_found_reliably():
     assert found.counts.mean() == pytest.approx(fixed, abs=1.0)
 
 
-def test_a_difference_above_0_is_a_ratio_above_1_and_as_sure(posterior):
+def test_counts_and_probabilities_are_of_the_same_draws(posterior):
     """Both are of the two categories among themselves, whose draws are worth more."""
     for first, second in combinations(posterior.categories, 2):
         ratio = posterior.ratio(first, second).probability()
         assert posterior.difference(first, second).probability() == ratio
-
-
-def test_counts_and_probabilities_are_of_the_same_draws(posterior):
     counts, theta = (
         posterior.counts.sample(4000, random_state=3),
         posterior.sample(4000, random_state=3),

@@ -45,7 +45,7 @@ def made(request, release):
     return release(*RELEASES[request.param], PRIOR)
 
 
-def test_merged_categories(made):
+def test_merged_categories_and_those_of_merged(made):
     sets, weights = weighted(made)
     found = made.posterior.merged({"x": ["d", "a"]})
     assert found.categories == ("x", "b", "c")
@@ -58,9 +58,6 @@ def test_merged_categories(made):
     assert found.mean()[1:] == pytest.approx(made.posterior.mean()[1:3])
     right = np.bincount(together, weights, minlength=12)[:12]
     assert found.counts.pmf(np.arange(12))[:, 0] == pytest.approx(right, abs=1e-5)
-
-
-def test_merged_of_merged_and_some_of_merged(made):
     sets, weights = weighted(made)
     found = made.posterior.merged({"x": ["a", "d"]}).merged({"y": ["b", "x"]})
     assert found.categories == ("y", "c")

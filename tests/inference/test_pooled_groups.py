@@ -131,7 +131,7 @@ def test_a_seed_decides_and_texts_say_what_it_is(monkeypatch):
     assert pooled[0].to_arviz(draws=50)["posterior"]["theta"].shape == (4, 50, 2)
 
 
-def test_refuses_what_is_no_prior():
+def test_refuses_what_is_no_prior_and_what_fills_the_memory():
     release = grouped(DRAWN)
     for prior in (3.0, stats.norm(0, 1), stats.poisson(3)):
         with pytest.raises(ValueError, match="frozen continuous distribution"):
@@ -142,6 +142,9 @@ def test_refuses_what_is_no_prior():
         release.pooled(ess=0)
     with pytest.raises(ValueError, match=r"^size=0: .*between 1 and .* draws"):
         release[0].posterior.sample(0)
+    release = grouped(DRAWN)
+    with pytest.raises(ValueError, match=r"^ess=20834000: .*draws of 6 counts.* 2 GB; .*20833333"):
+        release.pooled(ess=20_834_000)
 
 
 def test_refuses_where_draws_are_worth_few(monkeypatch):
@@ -149,12 +152,6 @@ def test_refuses_where_draws_are_worth_few(monkeypatch):
     monkeypatch.setattr(module, "_MOST", 0.01)
     with pytest.raises(ValueError, match=r"of kappa and m .* of each group"):
         grouped(DRAWN, scale=20.0).pooled()
-
-
-def test_refuses_draws_that_fill_the_memory():
-    release = grouped(DRAWN)
-    with pytest.raises(ValueError, match=r"^ess=20834000: .*draws of 6 counts.* 2 GB; .*20833333"):
-        release.pooled(ess=20_834_000)
 
 
 def test_gives_up_where_no_number_of_draws_would_do(monkeypatch):

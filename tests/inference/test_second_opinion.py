@@ -44,16 +44,13 @@ def look(log_likelihood, prior, seen=None, seed=0):
     return disagreement(found, 4000.0, log_likelihood, released, rng)
 
 
-def test_right_draws_agree():
+def test_right_draws_agree_and_atoms_and_peaks_without_draws_are_noticed():
+    """Where a prior of 0.001 says that a category is empty, in spite of five records released."""
     flat = np.ones(3)
     found = [look(near((50, 5, 5), 3.0), prior) for prior in (flat, np.full(3, 1e-3))]
     found.append(look(two_peaks, flat))
     assert max(found) < LARGEST
     assert min(found) > 0  # it says something
-
-
-def test_atoms_and_peaks_that_no_draw_is_at_are_noticed():
-    """Where a prior of 0.001 says that a category is empty, in spite of five records released."""
     prior, log_likelihood = np.full(3, 1e-3), near((50, 5, 5), 3.0)
     some = (SETS > 0).all(axis=1)
     weights = special.softmax(log_likelihood(SETS) + log_rising(SETS, prior).sum(axis=1))

@@ -69,7 +69,7 @@ def test_it_is_said_where_the_exact_posterior_says_so(scale: float) -> None:
     assert {found for found, _ in told} == {True, False}
 
 
-def test_draws_of_matching_records_are_not_said_to_be_unmatched() -> None:
+def test_counts_that_match_or_that_noise_alone_makes() -> None:
     rng = np.random.default_rng(1)
     counts, wrong = np.array([60, 50, 890]), 0  # a share of .89
     for _ in range(2000):
@@ -77,9 +77,6 @@ def test_draws_of_matching_records_are_not_said_to_be_unmatched() -> None:
         noisy = DrawnCounts.of(counts + up - down, DiscreteLaplace(4.0))
         wrong += share_of(noisy, np.array([2]), np.arange(3), None) is not None
     assert wrong / 2000 <= 0.07  # 1 - CERTAINTY, at the edge, and four standard errors
-
-
-def test_counts_that_noise_alone_makes_are_called_so() -> None:
     dropped = {"columns": ("vote",), "unknown": (None,)}
     (said,) = unmatched_in(release((1, -1), ("yes", "no"), **dropped))
     assert said == (

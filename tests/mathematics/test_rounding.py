@@ -116,7 +116,7 @@ def test_where_every_addition_rounds_up_by_as_much_as_it_can(limit, number):
     assert lost <= (number - 1) * Fraction(1, 1 << 52)
 
 
-def test_nearest_parts_would_exceed_it():
+def test_parts_round_up_and_one_part_is_the_whole():
     """Negative control: what the rounding is for."""
     limit, weights = 1.0, [1.0, 2.0, 3.3]
     nearest = [limit * weight / sum(weights) for weight in weights]
@@ -126,9 +126,6 @@ def test_nearest_parts_would_exceed_it():
     assert counterexamples
     assert all(sum_up(divided(0.3, [1.0] * n)) <= 0.3 for n in counterexamples)
     assert divided(limit, weights) == pytest.approx(nearest, rel=1e-14)
-
-
-def test_one_part_is_the_whole_and_sums_round_up():
     assert divided(0.3, [7.0]) == (0.3,)
     assert divided(1.0, [1.0, 1.0]) == (0.5, 0.5)
     assert Fraction(sum_up([0.1, 0.2])) >= Fraction(0.1) + Fraction(0.2)

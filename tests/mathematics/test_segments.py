@@ -20,15 +20,12 @@ def test_sums_and_largest_along_the_last_axis(shape, parts):
     assert np.array_equal(parts.largest(values), np.stack([x.max(axis=-1) for x in each], axis=-1))
 
 
-def test_logarithms_that_would_overflow(parts):
+def test_parts_of_owners_also_where_logarithms_would_overflow(parts):
     values = np.random.default_rng(1).normal(size=9) * 2000
     values[3] = -np.inf
     shares = parts.shares(np.where(np.isfinite(values), values, 3.0))
     assert parts.sums(shares) == pytest.approx(1)
     assert shares[4:] == pytest.approx(special.softmax(values[4:]))
-
-
-def test_parts_of_owners_and_some_of_them(parts):
     made = Segments.of(np.array([7, 7, 7, 2, 5, 5, 5, 5, 5]))
     assert np.array_equal(made.start, parts.start)
     assert made.owner.tolist() == [0, 0, 0, 1, 2, 2, 2, 2, 2]

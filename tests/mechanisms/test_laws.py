@@ -36,15 +36,12 @@ def test_the_rest_of_very_large_draws_does_not_wrap_around(sign: int) -> None:
     assert drawn.tolist() == [[sign * SATURATION] * 3 + [-sign * SATURATION]]
 
 
-def test_saturation() -> None:
+def test_saturation_and_cuts() -> None:
+    """Those of a private number are where they are clamped; of K-norm noise on two categories
+    where released counts end.
+    """
     beyond = np.array([2**70, -(2**70), 2**62, -(2**62), 5], dtype=object)
     assert saturated(beyond).tolist() == [2**62, -(2**62), 2**62, -(2**62), 5]
-
-
-def test_no_draw_is_cut_unless_the_law_says_so() -> None:
-    """Those of a private number are where they are clamped; of K-norm noise on two categories where
-    released counts end.
-    """
     nowhere, prior = (-math.inf, math.inf), np.ones(3)
     assert of(True, True).cut == GaussianParameters(2.0).law(10, prior).cut == nowhere
     private = GaussianParameters(2.0, total="private")

@@ -33,7 +33,7 @@ def test_every_bound_is_lowered_to_what_the_others_imply(given: Any, wanted: Any
     assert Distance(*wanted) == found
 
 
-def test_a_number_of_records_is_a_distance_with_all_in_one_count() -> None:
+def test_distances_have_bounds_in_their_order() -> None:
     assert Distance.of(4) == Distance(4, 16, 4) == Distance.of(Distance.of(4))
     assert (Distance.of(4).stated, operator.index(Distance(4, 4, 1))) == (4, 4)
     assert Distance(4, 4, 1).stated == Distance(4, 4, 1) != Distance.of(4)
@@ -44,9 +44,6 @@ def test_a_number_of_records_is_a_distance_with_all_in_one_count() -> None:
     for wrong in (-1, 1.5, True, "3", None):
         with pytest.raises((TypeError, ValueError), match="d_in="):
             Distance.of(wrong)
-
-
-def test_a_distance_is_at_most_another_where_each_bound_is() -> None:
     assert Distance(4, 4, 1) <= Distance.of(4)
     assert not Distance.of(4) <= Distance(5, 5, 1)
     assert not Distance(5, 5, 1) <= Distance.of(4)

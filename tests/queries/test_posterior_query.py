@@ -252,7 +252,7 @@ def test_a_nested_compositor(unit):
         whole.query()
 
 
-def test_a_nested_filter():
+def test_nested_filters_and_compositors():
     whole = context(split_evenly_over=2)
     inner = nested(whole.query())
     ask(inner.query(epsilon=0.375)).release()
@@ -261,9 +261,6 @@ def test_a_nested_filter():
     assert ask(inner.query(epsilon=0.125)).release().epsilon <= 0.125
     ask(whole.query()).release()
     assert whole.remaining_privacy_loss() == []
-
-
-def test_a_nested_compositor_in_a_filter():
     whole = context()
     inner = nested(whole.query(epsilon=0.5), split_evenly_over=2)
     assert whole.current_privacy_loss() == pytest.approx(0.5)

@@ -69,7 +69,7 @@ def test_the_expected_width_is_that_of_intervals_of_releases(path, mechanism):
     assert less.summarize()["interval_width"].item() < 0.9 * width
 
 
-def test_a_private_number_of_records_needs_a_guess(path):
+def test_a_scale_is_searched_for_once_also_with_a_guess(path, monkeypatch):
     query = ob.posterior(context(path, "contributions").query(), "vote", **VOTES)
     assert query.summarize()["interval_width"].item() is None
     few, many = (query.summarize(guess_size=n)["interval_width"].item() for n in (100, 10_000))
@@ -79,9 +79,6 @@ def test_a_private_number_of_records_needs_a_guess(path):
         public.summarize(100)
     with pytest.raises(ValueError, match="guess_size=0: must be between 1"):
         query.summarize(0)
-
-
-def test_a_scale_is_searched_for_once(path, monkeypatch):
     searched, search = [], BoundQuery._fitted
 
     def counting(asked, budget):

@@ -75,14 +75,11 @@ def test_a_scalar_of_numpy_is_the_value_that_it_holds(value, of_numpy):
     assert are_same((value, 2), (of_numpy, 2))
 
 
-def test_values_of_a_mapping_in_the_order_of_labels():
+def test_a_mapping_by_label_is_in_their_order_and_says_which_there_are():
     assert in_order({"b": 2, "a": 1}, ["a", "b"]) == [1, 2]
     for given in ({"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, Answer.YES: 2}):
         assert in_order(given, ["a", "b"]) is None
     assert in_order({True: 1}, [1]) is None
-
-
-def test_a_mapping_by_label_says_which_there_are():
     known = ByLabel([(1, "one"), ("a", "A")], ("word", "words"))
     assert list(known) == [1, "a"]
     assert repr(known) == "{1: 'one', 'a': 'A'}"
@@ -90,9 +87,6 @@ def test_a_mapping_by_label_says_which_there_are():
     for label in (True, 1.0, [1]):
         with pytest.raises(KeyError, match=r"not a word; .* 1, 'a'"):
             known[label]
-
-
-def test_labels_that_read_alike():
     known = ["Clinton", "Café", 1, ("North", "yes")]
     spelled = {"clinton": "Clinton", " Clinton ": "Clinton", "CAFE\u0301": "Café", "1": 1}
     for label, meant in (spelled | {("north ", "YES"): ("North", "yes")}).items():
@@ -169,9 +163,6 @@ def test_values_of_a_table_of_different_types_stay_apart():
     assert of_true.mean() == pytest.approx([4 / 12, 8 / 12], abs=0.01)
     with pytest.raises(ValueError, match=r"region=1\.0: is not a value"):
         TABLE.posterior.conditional("vote", region=1.0)
-
-
-def test_a_picture_of_a_table_has_a_column_for_each():
     axes = TABLE.plot()
     assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "True"]
     pyplot.close(axes.figure)
@@ -192,13 +183,10 @@ def test_a_group_is_found_by_its_own_label_only(key):
     assert GROUPED[np.int64(1)] == GROUPED[1]
 
 
-def test_sizes_are_of_the_groups():
+def test_documents_and_sizes_of_groups_of_different_types():
     assert GROUPED.with_sizes({2: 20, 1: 31}).sizes == (31, 20)
     with pytest.raises(ValueError, match="for each group, 1, 2"):
         GROUPED.with_sizes({True: 31, 2: 20})
-
-
-def test_a_document_may_have_groups_of_different_types():
     made = replace(GROUPED, groups=(1, True))
     read = ob.Release.from_json(made.to_json())
     assert [type(group) for group in read] == [int, bool]

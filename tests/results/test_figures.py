@@ -31,6 +31,7 @@ def texts(ax: Axes) -> str:
 
 
 def test_it_says_what_it_shows() -> None:
+    """`$b^$` as mathematics could not be drawn."""
     shown = texts(PARTIES.plot(title="$Vote_", level=0.9))
     for part in (
         "Noise-aware: mean and 90 % interval",
@@ -43,10 +44,6 @@ def test_it_says_what_it_shows() -> None:
         "Share",
     ):
         assert part in shown
-
-
-def test_labels_are_text_and_means_are_within_the_axes() -> None:
-    """`$b^$` as mathematics could not be drawn."""
     ax = PARTIES.plot()
     assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "$b^$", "3", "d"]
     ax.figure.canvas.draw()
@@ -77,7 +74,8 @@ def test_extreme_posteriors_can_be_drawn(name: str) -> None:
     assert 0 < ax.get_xlim()[1] <= 1
 
 
-def test_of_many_panels_and_rows_the_first_are_drawn() -> None:
+def test_of_many_panels_the_first_are_drawn_along_rows() -> None:
+    """The second is right of the first, and the third below it."""
     bounds = np.array([[0.3], [0.2], [0.4]])
     panel = Panel("p", ["a"], {"": bounds}, axis="Records")
     wide = Panel("w", ["a"] * 150, {"": np.tile(2 * bounds, 150)})
@@ -89,10 +87,6 @@ def test_of_many_panels_and_rows_the_first_are_drawn() -> None:
     assert len(figure.axes[1].get_yticklabels()) == 100
     assert figure.axes[1].get_xlabel() == "Share (the first 100 of 150 rows)"
     assert figure.axes[0].get_xlabel() == "Records"
-
-
-def test_panels_are_read_along_rows() -> None:
-    """The second is right of the first, and the third below it."""
     bounds = np.array([[0.3], [0.2], [0.4]])
     figure = plot_panels([Panel(name, ["a"], {"": bounds}) for name in "pqrst"], "Said.", 2)
     places = {ax.get_title(loc="left") or ax.get_title(): ax.get_position() for ax in figure.axes}

@@ -36,7 +36,7 @@ def test_a_mapping_from_groups_to_releases():
     assert (ADDED.guarantee.relation, CHANGED.guarantee.relation) == ("add/remove", "change-one")
 
 
-def test_with_a_public_number_of_records_the_groups_are_parts_of_one_table():
+def test_a_public_number_makes_groups_parts_of_one_table_with_a_rest():
     whole = CHANGED.whole
     assert whole.noisy_counts == (3, 1, 0, -4, 7, 20, 13)
     assert whole.prior == (1.0, 0.5) * 3 + (1.0,)
@@ -48,9 +48,6 @@ def test_with_a_public_number_of_records_the_groups_are_parts_of_one_table():
         assert one.guarantee == CHANGED.guarantee
         with pytest.raises(ValueError, match=r"to_json: .*one group of a table"):
             one.to_json()
-
-
-def test_the_rest_goes_with_a_public_number_of_records():
     with pytest.raises(ValueError, match=r"rest=3: .*what was drawn .* size=None"):
         replace(ADDED, rest=3)
     with pytest.raises(ValueError, match=r"rest=None: .*what was drawn .* size=40"):

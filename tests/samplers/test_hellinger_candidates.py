@@ -132,17 +132,14 @@ def test_integer_weights_bound_the_weights(logs: Any) -> None:
 
 
 # Uniform variables of any magnitude.
-def test_log_uniforms() -> None:
+def test_log_uniforms_are_resolved_however_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros, and a one in the third place: 3 * 64 + 3 halvings, and a mantissa."""
     observed = Counter(np.ceil(-sampling.log_uniforms(100_000)).astype(int).tolist())
     law = {i: math.exp(1 - i) - math.exp(-i) for i in range(1, 40)}
     assert not oracles.rejects(observed, law)
     assert oracles.rejects(
         observed, {i: math.exp(0.95 * (1 - i)) - math.exp(-0.95 * i) for i in law}
     )
-
-
-def test_log_uniforms_are_resolved_however_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Zeros, and a one in the third place: 3 * 64 + 3 halvings, and a mantissa."""
     last = np.array([2**64 - 1, 0, 2**63], dtype=np.uint64)
     words = iter([*map(np.array, ([0, 4, 1], [0], [0], [4])), last])
     monkeypatch.setattr(sampling, "random_words", lambda number: next(words).astype(np.uint64))

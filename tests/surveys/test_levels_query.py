@@ -176,7 +176,7 @@ def test_levels_are_worth_their_budget(k: int, budget: Any, power: float, gain: 
     assert found < equal < backwards
 
 
-def test_given_merges_keep_their_labels_in_order_of_fineness() -> None:
+def test_given_merges_and_ways_to_share() -> None:
     """And need not merge neighbours."""
     fours = dict(reversed(FOURS.items()))
     given = ob.levels("age", AGES, merges={"half": HALVES, "four": fours}, nulls="none")
@@ -188,9 +188,6 @@ def test_given_merges_keep_their_labels_in_order_of_fineness() -> None:
     posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
     fine = posterior["age"].counts.mean()
     assert posterior["turn"].counts.mean() == pytest.approx([fine[::2].sum(), fine[1::2].sum()])
-
-
-def test_another_way_to_share_goes_before_the_questions_own() -> None:
     tree = ob.levels("age", AGES, branching=4, **BUCKETS)
     given = ob.survey(context().query(), tree, dict.fromkeys(tree, 1))
     assert set(given.share.values()) == {0.5}

@@ -198,7 +198,7 @@ def test_interactions_are_of_the_pairs_that_no_clique_holds() -> None:
         assert np.mean(first / (centred**2).sum(axis=(1, 2))) > 0.75
 
 
-def test_the_direction_follows_the_measured_pairs() -> None:
+def test_the_direction_follows_the_measured_pairs_of_more_than_one_level() -> None:
     """The first and last level of a variable differ most in its pair, so they do in the others."""
     y = np.array([[300, 20], [160, 160], [20, 300]]).reshape(-1)
     looks = [look((0, 1), y), look((2,), [480, 480])]
@@ -209,9 +209,6 @@ def test_the_direction_follows_the_measured_pairs() -> None:
     ends, rest = slope[:, 0] - slope[:, 2], slope[:, 0] + slope[:, 2] - 2 * slope[:, 1]
     # Of independent levels the variances would be as 2 to 6.
     assert np.mean(ends**2) / np.mean(rest**2) > 0.55
-
-
-def test_variables_of_one_level_have_no_interactions() -> None:
     model = Model((2, 1, 2), [look((0,), [5, 6]), look((1,), [11]), look((2,), [4, 7])], 11, None)
     assert open_pairs(model) == [(0, 2)]
     found = drawn_interactions(model, 11, 8, np.random.default_rng(0))

@@ -154,7 +154,7 @@ def test_arviz_has_the_chains() -> None:
     np.testing.assert_allclose(theta.mean(("chain", "draw")), table.mean(), rtol=1e-12)
 
 
-def test_numbers_of_draws_are_no_more_than_there_are() -> None:
+def test_numbers_of_draws_and_a_concentration_that_was_given() -> None:
     table = posterior().marginal("vote")
     rows, effective = len(table._engine.rows), table.diagnostics.ess.min()
     all_of_them, some = (table.quantity(lambda q: q["left"], draws=draws) for draws in (rows, 100))
@@ -162,9 +162,6 @@ def test_numbers_of_draws_are_no_more_than_there_are() -> None:
     assert 98 < some.draws <= 100
     assert table.quantity(lambda q: q["left"]).draws == all_of_them.draws
     assert table.quantity(lambda q: q["left"], draws=3 * rows).draws == all_of_them.draws
-
-
-def test_the_concentration_is_a_certainty_where_it_was_given() -> None:
     found = survey_posterior({"vote": release("vote")}, concentration=2, ess=20)
     concentration = found.marginal("vote").learned["concentration"]
     assert (concentration.mean(), concentration.std()) == (2, 0)
@@ -179,7 +176,7 @@ def test_compares_tables_of_two_surveys_as_independent() -> None:
         table.compare(posterior().marginal("age"))
 
 
-def test_populations_have_the_tables_of_a_draw() -> None:
+def test_populations_and_new_records_are_those_of_a_draw() -> None:
     found = posterior(None)
     scopes = zip(found.cliques, found._model.tree.cliques, strict=True)
     cliques = {names: found._draws.rows(clique) for names, clique in scopes}
@@ -193,9 +190,6 @@ def test_populations_have_the_tables_of_a_draw() -> None:
             agrees &= np.all(drawn == [rows.count(cell) for cell in cells], axis=1)
         assert agrees.any()
     assert found.synthetic(1, random_state=4)[0].equals(found.synthetic(1, random_state=4)[0])
-
-
-def test_new_records_have_the_probabilities_of_a_draw() -> None:
     found, number = posterior(), 200_000
     frame = found.synthetic(1, "predictive", records=number, random_state=1)[0]
     row = found._copies(1, "predictive", number, 1)[0][0]

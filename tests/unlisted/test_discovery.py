@@ -195,15 +195,12 @@ def test_a_budget_without_delta_is_refused_with_one_to_ask_for(loss: dict[str, f
         ob.discover(context.query(), "key", nulls=ob.DROP).release()
 
 
-def test_measures_state_epsilon_or_rho_with_delta() -> None:
+def test_measures_state_epsilon_or_rho_with_delta_in_their_own_space() -> None:
     assert not module.is_concentrated(APPROXIMATE)
     assert module.is_concentrated(dp.approximate(dp.zero_concentrated_divergence()))
     for measure in (dp.max_divergence(), dp.zero_concentrated_divergence()):
         with pytest.raises(ValueError, match="must have a δ"):
             module.is_concentrated(measure)
-
-
-def test_a_measurement_takes_nothing_but_its_own_space() -> None:
     space = Keys("key", "text").space
     for domain, metric in (
         (dp.atom_domain(T=int), dp.absolute_distance(T=int)),
@@ -215,7 +212,10 @@ def test_a_measurement_takes_nothing_but_its_own_space() -> None:
         module.make_discovery(space.domain, space.metric, APPROXIMATE, SMALL)
 
 
-def test_a_limit_on_the_values_of_a_person_is_the_distance() -> None:
+def test_the_values_of_a_person_are_limited_or_drawn() -> None:
+    """Of six values of each of 600 people two are kept: 200 of each value, within 8 deviations
+    of the draw, a false alarm in 1e14.
+    """
     rows = [(person, f"k{value}") for person in range(50) for value in range(6)]
     limited = people(rows).truncate_per_group(3, by=["key"])
     limited = limited.truncate_num_groups(2, by=["key"], keep="first")
@@ -224,12 +224,6 @@ def test_a_limit_on_the_values_of_a_person_is_the_distance() -> None:
     changed = limited.with_columns(key=pl.col("id").cast(pl.String))
     of_others = ob.discover(changed, "key", nulls=ob.DROP)
     assert of_others._bound.distance.records == 6
-
-
-def test_values_of_a_person_that_are_drawn_at_random_are_all_counted_alike() -> None:
-    """Of six values of each of 600 people two are kept: 200 of each value, within 8 deviations of
-    the draw, a false alarm in 1e14.
-    """
     rows = [(person, f"k{value}") for person in range(600) for value in range(6) for _ in range(3)]
     query = people(rows, privacy_loss=dp.loss_of(epsilon=8.0, delta=1e-8))
     limited = query.truncate_per_group(1, by=["key"]).truncate_per_group(2)

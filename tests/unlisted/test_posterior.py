@@ -239,7 +239,7 @@ def test_slopes_are_those_of_the_likelihood() -> None:
         assert slope[j] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-5)
 
 
-def test_what_is_learned_is_the_most_probable_law() -> None:
+def test_what_is_learned_is_the_most_probable_law_or_certain() -> None:
     rng = np.random.default_rng(6)
     one = released(WORLDS["60 lognormal(3, 1)"], rng)
     of = _Known(one.keys, Lattice.of(one.keys.law))
@@ -251,15 +251,14 @@ def test_what_is_learned_is_the_most_probable_law() -> None:
         for _ in range(20):
             near = at + 0.05 * rng.standard_normal(at.size)
             assert of.loss(near, precision)[0] > best - 1e-4
-
-
-# Limits.
-def test_without_noise_counts_are_certain() -> None:
     law = LaplaceThreshold(0.02, 3)
     found = counts_of_keys(NoisyKeys(law, np.array([3, 4, 90]), np.array([0, 7])))
     assert found.mean == pytest.approx([3, 4, 90, 0, 7], abs=1e-9)
     assert found.std == pytest.approx(np.zeros(5), abs=1e-6)
     assert found.interval().tolist() == [[3, 3], [4, 4], [90, 90], [0, 0], [7, 7]]
+
+
+# Limits.
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)

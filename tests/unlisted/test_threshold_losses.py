@@ -229,7 +229,7 @@ def test_a_loss_never_falls_with_the_distance(law, moved, concentrated):
         assert all(loss.range == math.inf for loss in losses[1:])
 
 
-def test_an_epsilon_is_that_at_which_delta_is_met() -> None:
+def test_an_epsilon_meets_its_delta_also_of_several_keys() -> None:
     law = GaussianThreshold(5.2, 31)
     loss = loss_of_discovery(Discovery(law), 1, concentrated=False, delta=1e-8)
     assert loss.method == "exact"
@@ -242,9 +242,6 @@ def test_an_epsilon_is_that_at_which_delta_is_met() -> None:
     assert (none.epsilon, none.delta) == (math.inf, 0.0)
     some = loss_of_discovery(Discovery(law), 1, concentrated=False, delta=0.9)
     assert some.epsilon == 0.0
-
-
-def test_several_keys_of_the_other_laws_are_independent() -> None:
     for keys in (1, 2, 5, 64, 1000):
         loss = loss_of_discovery(
             Discovery(OptimalThreshold(0.25, 1e-6)), Distance.limited(keys, 1), concentrated=False

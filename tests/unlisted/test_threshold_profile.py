@@ -95,8 +95,10 @@ def test_a_range_of_new_keys_is_searched_as_if_each_number_were_tried() -> None:
     assert len(seen) > 3  # the worst numbers of new keys are not the same everywhere
 
 
-def test_keys_beyond_the_first_have_their_own_new_ones() -> None:
-    """The largest is not always at none or at all of the keys being new."""
+def test_several_keys_and_several_records() -> None:
+    """The largest is not always at none or at all of the keys being new. A negative control:
+    with another law one record may be worse than two.
+    """
     between = 0
     for scale, threshold in product((0.6, 0.7, 0.8), (1, 2, 3)):
         noise = listed_keys.laplace(scale, threshold)
@@ -108,6 +110,10 @@ def test_keys_beyond_the_first_have_their_own_new_ones() -> None:
             found = delta_of_discovery(LaplaceThreshold(scale, threshold), epsilon, keys=2)
             assert found >= max(by_number) * (1 - 1e-12)
     assert between > 1
+    noise = listed_keys.Noise(-3, (0.06, 0.3, 0.02, 0.3, 0.02, 0.3), 3, 9)
+    of_two = listed_keys.largest(noise, [[(0, 2)], [(9, 11)]], [0.5])[0]
+    of_any = listed_keys.largest(noise, listed_keys.of_a_person(range(10), 1, 2), [0.5])[0]
+    assert (of_two, of_any) == pytest.approx((0.36, 0.8341), abs=1e-4)
 
 
 def test_a_second_accountant() -> None:
@@ -133,14 +139,6 @@ def test_the_delta_of_a_count_above_the_threshold_is_not_that_of_one_at_it() -> 
     assert (found, stated) == pytest.approx((0.0133898, 0.00492583), rel=1e-5)
     assert found == pytest.approx(truth, rel=1e-12)
     assert truth > stated * 2.7
-
-
-def test_several_records_need_a_log_concave_law() -> None:
-    """A negative control: with another law one record may be worse than two."""
-    noise = listed_keys.Noise(-3, (0.06, 0.3, 0.02, 0.3, 0.02, 0.3), 3, 9)
-    of_two = listed_keys.largest(noise, [[(0, 2)], [(9, 11)]], [0.5])[0]
-    of_any = listed_keys.largest(noise, listed_keys.of_a_person(range(10), 1, 2), [0.5])[0]
-    assert (of_two, of_any) == pytest.approx((0.36, 0.8341), abs=1e-4)
 
 
 def test_what_rounded_weights_and_many_records_cost() -> None:

@@ -153,14 +153,11 @@ def test_unrounded_chances_are_log_concave_and_near() -> None:
         assert law.chances[-1] == 1 << 320
 
 
-def test_a_larger_delta_than_its_own_would_be_needed_without_the_check() -> None:
+def test_an_optimal_law_meets_its_delta() -> None:
     """A negative control: weights rounded from δ itself give more away."""
     chances = thresholds._chances(Fraction(1), Fraction(1), Fraction(1, 10**8))
     weights = tuple(b - a for a, b in pairwise([0, *(chance >> 192 for chance in chances)]))
     assert thresholds.excess(weights, Fraction(1), Fraction(1)) > Fraction(1, 10**8)
-
-
-def test_it_is_the_truncated_geometric_law_where_that_meets_delta() -> None:
     k, epsilon = 3, 1.0
     r = math.exp(-epsilon)
     largest = (1 - r) / (1 + r - 2 * r ** (k + 1))

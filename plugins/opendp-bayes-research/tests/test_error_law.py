@@ -60,7 +60,7 @@ def one_error(counts: list[int], released: list[int], error: str) -> float:
     return float((np.exp(p) * (p - q)).mean())
 
 
-def test_quantiles() -> None:
+def test_quantiles_and_what_is_simulated() -> None:
     law = research.error_law(ob.LaplaceParameters(1.0, noise="floored"), [50, 50], 1.0)
     distance = ob.mechanisms.hellinger_distance([51, 51], [[51, 51], [52, 50], [53, 49]])
     # P(H = 0) = 0.316, and with either neighbour 0.748.
@@ -70,9 +70,6 @@ def test_quantiles() -> None:
     assert law.cdf(law.quantile(0.8)) >= 0.8
     assert law.probabilities.sum() == pytest.approx(1.0)
     assert (np.diff(law.values) >= 0).all()
-
-
-def test_releases_that_are_too_many_are_simulated() -> None:
     assert research.error_law(ob.LaplaceParameters(20.0), [100] * 5, 1.0).simulated
     assert not research.error_law(ob.LaplaceParameters(2.0), [100] * 2, 1.0).simulated
 

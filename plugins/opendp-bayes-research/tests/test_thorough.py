@@ -128,18 +128,15 @@ def test_all_pairs_are_looked_at_where_that_is_quick(mechanism, size, prior, mon
 
 def test_one_look_at_all_pairs_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: with a pair that is not the worst alone, the loss is too large."""
+    mechanism = ob.mechanisms.SmoothHellingerExponential(1.0)
+    with pytest.raises(ValueError, match=r"size=5000, 3 categories: .* probabilities"):
+        calibrate_thoroughly(mechanism, size=5000, prior=ONES, epsilon=1.0)
     template = ob.mechanisms.SmoothHellingerExponential(1.0)
     only = WorstPair((10, 10, 10), (11, 9, 10), 0.0)
     monkeypatch.setattr(module, "worst_pair", lambda _: only)
     monkeypatch.setattr(module, "loss_of", lambda *_, **__: ob.PrivacyLoss(0.0, 0.0, 0.0))
     found = calibrate_thoroughly(template, size=30, prior=ONES, epsilon=1.0)
     assert ob.exact_loss(found, size=30, prior=ONES).epsilon > 1.01
-
-
-def test_refusals() -> None:
-    mechanism = ob.mechanisms.SmoothHellingerExponential(1.0)
-    with pytest.raises(ValueError, match=r"size=5000, 3 categories: .* probabilities"):
-        calibrate_thoroughly(mechanism, size=5000, prior=ONES, epsilon=1.0)
 
 
 @pytest.mark.slow

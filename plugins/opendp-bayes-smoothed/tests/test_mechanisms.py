@@ -173,7 +173,7 @@ def test_noisy_loss_is_below_the_map(size: int, k: int, rate: float, scale: floa
     )
 
 
-def test_table_1_is_wrong_for_large_epsilons() -> None:
+def test_amplification_and_table_1() -> None:
     """Table 1: (η ε, 0). At ε = 20, η = 0.1, n = 10 the exact loss is above 4, not 2."""
     epsilon, rate = 20.0, 0.1
     exact = exact_noisy_loss(10, 2, rate, 4 / epsilon)
@@ -181,9 +181,6 @@ def test_table_1_is_wrong_for_large_epsilons() -> None:
     assert exact <= noisy(4 / epsilon, rate).proven_loss(1, size=10, prior=PRIOR).epsilon
     # For a small ε it is right with room to spare: the noise loses less than ε.
     assert exact_noisy_loss(10, 2, rate, 4 / 0.5) < rate * 0.5
-
-
-def test_amplification() -> None:
     for epsilon, share in product((1e-12, 0.1, 1.0, 30.0, 699.0), (1e-9, 0.1, 0.998, 1.0)):
         truth = (1 + oracles.real(share) * (oracles.real(epsilon).exp() - 1)).log()
         assert (
@@ -288,10 +285,17 @@ def test_the_loss_of_the_noise_is_an_upper_end(scale: float) -> None:
         assert exact_noisy_loss(30, 2, 1.0, scale) == pytest.approx(loss, rel=1e-3)
 
 
-def test_amplification_has_room_for_its_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """2^-50 of the share, whose rounding is one, and 2^-40 of the result; without the end of the
-    result, the share alone is above its quotient.
+def test_what_is_amplified_has_room_for_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^-50 of the share, whose rounding is one, and 2^-40 of the result; without the end of
+    the result, the share alone is above its quotient.
     """
+    for scale, d_in in product(np.linspace(0.3, 5, 30).tolist(), (1, 3, 7)):
+        mechanism = noisy(scale, 0.5)
+        each = Fraction(amplified(mechanism.noise_loss, mechanism.samples(9) / 9))
+        loss = mechanism.proven_loss(d_in, size=9, prior=PRIOR)
+        assert Fraction(loss.epsilon) >= d_in * each
+        assert Fraction(loss.range) >= 2 * d_in * each
+        assert Fraction(loss.rho) >= (d_in * each) ** 2 / 2
     for share, epsilon in product((1e-9, 0.1, 1 / 3, 0.998, 1.0), (1e-12, 0.1, 1.0, 30.0)):
         scaled = math.log1p(share * (1 + 2.0**-50) * math.expm1(epsilon))
         assert Fraction(amplified(epsilon, share)) >= min(
@@ -300,16 +304,6 @@ def test_amplification_has_room_for_its_errors(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(obs.mechanisms, "upper_end", lambda value, error: value)
     truth = (1 + oracles.real(Fraction(1, 3)) * (oracles.real(1e-3).exp() - 1)).log()
     assert truth <= oracles.real(amplified(1e-3, 1 / 3 * (1 - 2.0**-51)))
-
-
-def test_the_noisy_loss_is_rounded_up() -> None:
-    for scale, d_in in product(np.linspace(0.3, 5, 30).tolist(), (1, 3, 7)):
-        mechanism = noisy(scale, 0.5)
-        each = Fraction(amplified(mechanism.noise_loss, mechanism.samples(9) / 9))
-        loss = mechanism.proven_loss(d_in, size=9, prior=PRIOR)
-        assert Fraction(loss.epsilon) >= d_in * each
-        assert Fraction(loss.range) >= 2 * d_in * each
-        assert Fraction(loss.rho) >= (d_in * each) ** 2 / 2
 
 
 @pytest.mark.parametrize("scale", [0.3, 3.0])

@@ -140,18 +140,15 @@ def test_figure_1() -> None:
     assert np.corrcoef(sizes, np.log(deltas))[0, 1] < -0.99
 
 
-def test_tails_are_the_same_however_many_terms_are_taken_at_a_time(monkeypatch):
+def test_tails_of_any_number_of_terms_and_far_below_the_floats(monkeypatch) -> None:
+    of = [81_283_501, 74_223_975], 0.998, math.log(1.5)
+    assert -2700 < database_profile(*of, log=True) / math.log(10) < -2690
+    assert database_profile(*of) == 5e-324
     a = np.arange(400, 430)
     whole = tails.log_tail(WithoutReplacement(), a, 900 - a, np.full_like(a, 300), 0.0)
     monkeypatch.setattr(tails, "_BLOCK", 1000)  # 33 terms of each of 30
     parts = tails.log_tail(WithoutReplacement(), a, 900 - a, np.full_like(a, 300), 0.0)
     assert parts == pytest.approx(whole, rel=1e-12)
-
-
-def test_far_below_the_floats() -> None:
-    of = [81_283_501, 74_223_975], 0.998, math.log(1.5)
-    assert -2700 < database_profile(*of, log=True) / math.log(10) < -2690
-    assert database_profile(*of) == 5e-324
 
 
 @pytest.mark.parametrize(
@@ -352,15 +349,7 @@ def test_what_follows_a_block_is_below_a_geometric_series(monkeypatch: pytest.Mo
     assert truth <= oracles.real(float(tails.log_tail(Telling(), *arrays, 0.0)[0]))
 
 
-def test_a_table_counts_the_errors_of_both_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = np.array(oracles.data_sets(6, 3))
-    plain = profile.log_profiles(WithoutReplacement(), 3, rows, 0.3)
-    with_draw(monkeypatch, Wrong(of_log=0.1))
-    found = profile.log_profiles(Wrong(of_log=0.1), 3, rows, 0.3)
-    assert np.all(found >= plain - 1e-9)
-
-
-def test_exponentials_are_rounded_up() -> None:
+def test_a_table_counts_all_errors_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
     for log_value in np.linspace(-50, -1e-3, 500).tolist():
         assert oracles.real(log_value).exp() <= oracles.real(exp_up(log_value))
         assert Fraction(exp_up(log_value)) >= Fraction(math.exp(log_value)) * (
@@ -369,6 +358,11 @@ def test_exponentials_are_rounded_up() -> None:
     assert exp_up(-1000.0) > 0
     assert exp_up(0.0) == exp_up(3.0) == 1.0
     assert exp_up(-math.inf) == 0.0
+    rows = np.array(oracles.data_sets(6, 3))
+    plain = profile.log_profiles(WithoutReplacement(), 3, rows, 0.3)
+    with_draw(monkeypatch, Wrong(of_log=0.1))
+    found = profile.log_profiles(Wrong(of_log=0.1), 3, rows, 0.3)
+    assert np.all(found >= plain - 1e-9)
 
 
 def test_memory_is_linear_in_the_number_of_databases() -> None:

@@ -119,7 +119,7 @@ def test_the_bound_needs_every_category_to_be_likely() -> None:
     assert truth > 1e3 * remark_8(1.0, 2, 1000, 0.8, 5.0)
 
 
-def test_exponential_decay() -> None:
+def test_exponential_decay_also_far_below_the_floats() -> None:
     """Figure 2, left: a line in n, of the slope of no lost vote for the rarer party."""
     corners = [[0.9446, 0.0554], [0.2286, 0.7714]]
     sizes = np.array([500, 1000, 1500, 2000])
@@ -131,9 +131,6 @@ def test_exponential_decay() -> None:
     assert max(database_profile([1, int(size) - 1], 0.998, 7.0) for size in sizes) == pytest.approx(
         0.998, rel=1e-6
     )
-
-
-def test_far_below_the_floats() -> None:
     assert smoothed_delta([[0.5, 0.5]], 3000, 0.5, 3.0, log=True) < -800
     assert smoothed_delta([[0.5, 0.5]], 3000, 0.5, 3.0) == 5e-324
 
@@ -332,7 +329,9 @@ def test_the_roundings_of_an_expectation_are_counted(distributions, monkeypatch)
 
 
 def test_the_margin_of_an_expectation_has_every_part() -> None:
-    """For a function that is constant the truth is its value. One distribution needs no chain."""
+    """For a function that is constant the truth is its value. One distribution needs no chain.
+    Before anything is computed: histograms, or choices of a distribution for each record.
+    """
     one, two = np.array([[0.5, 0.5]]), np.array([[0.5, 0.5], [0.25, 0.75]])
     for size, value in ((1, -1.0), (6, -1e6), (40, -1e12)):
         histograms, values = np.array(oracles.data_sets(size, 2)), np.full(size + 1, value)
@@ -341,10 +340,6 @@ def test_the_margin_of_an_expectation_has_every_part() -> None:
             margin = log_largest_expectation(values, histograms, corners) - value
             assert margin >= 0.9 * without
         assert margin >= 0.9 * (without + 2.0**-49 * size * (2 * -value + 8))
-
-
-def test_too_much_to_average_over() -> None:
-    """Before anything is computed: histograms, or choices of a distribution for each record."""
     for rows, size in (([[0.25] * 4], 1000), ([[0.5] * 2], 10**7), ([[1 / 8] * 8], 15)):
         with pytest.raises(ValueError, match=f"size={size}: Algorithm 1 has too much to average"):
             smoothed_delta(rows, size, 0.5, 1.0)

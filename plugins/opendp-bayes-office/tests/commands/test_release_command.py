@@ -194,13 +194,10 @@ def test_demo_without_its_data_says_what_to_install(monkeypatch: pytest.MonkeyPa
     assert "pip install statsmodels" in shown
 
 
-def test_version_and_help() -> None:
+def test_version_help_and_completion() -> None:
     assert run("--version") == f"opendp-bayes {ob.__version__}\n"
     assert "demo" in run("--help")
     assert "Exit code: 0 " in run("--help")
-
-
-def test_the_shell_completes_commands() -> None:
     words = {"COMP_WORDS": "opendp-bayes rep", "COMP_CWORD": "1"}
     asked = {"_OPENDP_BAYES_COMPLETE": "complete_bash", **words}
     result = CliRunner().invoke(app, [], prog_name="opendp-bayes", env=asked)

@@ -61,13 +61,11 @@ def test_a_cell_is_read_as_libreoffice_wrote_it(of_others, days):
     assert read.count((None, None)) == 1  # a record whose only cell is an error, and no empty row
 
 
-def test_days_of_excel_count_from_1904_where_it_says_so(of_others):
+def test_what_excel_and_libreoffice_wrote_otherwise(of_others):
     with closing(opened_workbook(of_others("date_1904.xlsx"))) as book:
         read = [row[0] for row in rows_of(book["Sheet1"])]
     assert read == ["2021-01-01", "2021-01-02", "255:10:10"]
 
-
-def test_what_excel_and_libreoffice_wrote_otherwise(of_others):
     def first(name: str) -> list[str | None]:
         with closing(opened_workbook(of_others(name))) as book:
             return [row[0] for row in rows_of(book.worksheets[0])]

@@ -22,7 +22,7 @@ def example() -> str:
     return found
 
 
-def test_the_owners_file_of_the_page_is_one() -> None:
+def test_the_files_of_the_page_are_specifications() -> None:
     page = (ROOT / "docs" / "reports.md").read_text()
     text, _ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     owner = read_owner_file(text)
@@ -30,17 +30,6 @@ def test_the_owners_file_of_the_page_is_one() -> None:
     for kind in (OwnerFile, OwnersPrivacy, OwnersColumn):
         for field in kind.__struct_fields__:
             assert re.search(rf"\b{field}\b", page), field
-
-
-def test_the_schema_accepts_what_is_read_and_refuses_what_is_not() -> None:
-    schema = json_schema()
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(tomllib.loads(example()), schema)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(tomllib.loads(example().replace("share", "chair")), schema)
-
-
-def test_the_example_of_the_page_is_one() -> None:
     page = (ROOT / "docs" / "reports.md").read_text()
     found = read_specification(example())
     assert [result.heading for result in found.results] == [
@@ -52,3 +41,11 @@ def test_the_example_of_the_page_is_one() -> None:
         assert f"`{field}`" in page, field
     for field in Result.__struct_fields__:
         assert f"`{field}`" in page, field
+
+
+def test_the_schema_accepts_what_is_read_and_refuses_what_is_not() -> None:
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(tomllib.loads(example()), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(tomllib.loads(example().replace("share", "chair")), schema)

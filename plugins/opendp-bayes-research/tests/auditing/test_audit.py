@@ -248,15 +248,12 @@ def test_the_bound_from_nothing_and_from_everything() -> None:
     )
 
 
-def test_chi_square_is_that_of_scipy_where_nothing_is_pooled() -> None:
+def test_chi_square_pools_rare_outcomes_and_is_that_of_scipy() -> None:
     law = (np.array([[0, 2], [1, 1], [2, 0]]), np.log([0.2, 0.5, 0.3]))
     drawn = np.repeat(law[0], [230, 480, 290], axis=0)
     assert chi_square_p_value(drawn, law) == pytest.approx(
         stats.chisquare([230, 480, 290], [200, 500, 300]).pvalue, rel=1e-12
     )
-
-
-def test_chi_square_pools_rare_outcomes_and_those_not_listed() -> None:
     outcomes = np.arange(5)[:, None]
     drawn = np.repeat(outcomes, [520, 440, 20, 15, 5], axis=0)
     # 15, 10 and 5 expected of the last three: one cell of 30. What is not listed is pooled with the

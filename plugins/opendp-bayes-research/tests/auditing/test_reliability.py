@@ -89,17 +89,15 @@ def test_the_event_is_chosen_and_ordered_by_the_other_half() -> None:
     assert draws_of_pairs.refuted_by(*sets, (None, None), pair, [0.0], 0.01)[0] == 0
 
 
-def test_nearness_is_the_log_ratio_of_noise() -> None:
-    """Of two-sided geometric noise on each count, in units of 1 / scale."""
+def test_nearness_is_the_log_ratio_of_noise_also_on_many_counts() -> None:
+    """Of two-sided geometric noise on each count, in units of 1 / scale. The direction alone,
+    without which count rises, would refute no more than 0.55 of ε = 1.
+    """
     first, second = (5, 1, 2), (4, 2, 2)
     outcomes = np.array([[7, 0, 1], [5, 1, 2], [4, 2, 2], [4, 1, 3], [0, 5, 3]])
     towards, absolute = draws_of_pairs._nearness(outcomes, first, second)
     assert towards.tolist() == [7, 4, 2, 3, -5]
     assert absolute.tolist() == [2, 2, -2, 0, -2]
-
-
-def test_noise_on_many_counts_is_seen_without_a_listed_law() -> None:
-    """The direction alone, without which count rises, would refute no more than 0.55 of ε = 1."""
     mechanism, prior = KNormParameters(1.0), [1.0] * 7
     pair = (400, *[100] * 6), (399, 101, *[100] * 5)
     p, q = (mechanism.sample(counts, prior, 10_000) for counts in pair)
