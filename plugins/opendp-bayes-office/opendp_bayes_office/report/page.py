@@ -18,8 +18,9 @@ from opendp_bayes_office.report.templates import filled
 LEVEL, DELTA = 0.95, 1e-6
 #: What quantiles are called.
 _QUARTILES = {0.25: "Lower quartile", 0.5: "Median", 0.75: "Upper quartile"}
-#: How notes begin that are on posteriors by themselves, and not of all together.
-_OF_ONE = ("Prior: ", "The intervals ")
+#: How notes begin that are on other estimates than a page shows: on those of a release by itself
+#: where all are estimated together, and of counts where categories were discovered.
+_ON_OTHERS = ("Prior: ", "The intervals ", "Mean and interval ")
 #: The most rows of a result that are shown.
 _MOST_ROWS = 1000
 
@@ -79,10 +80,13 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
         notes.append(
             say("Shares are of the records with an answer, but where it says of all records.")
         )
+    if not posteriors and release.rest is None:
+        notes.append(say("Shares are of the records in the categories that are shown."))
+    is_other = specification.joint or result.pooled or not posteriors
     remarks = {
         note: say.note(note)
         for note in release.sheet(LEVEL, wait=False).notes
-        if not ((specification.joint or result.pooled) and note.startswith(_OF_ONE))
+        if not (is_other and note.startswith(_ON_OTHERS))
     }
     return {
         "heading": heading,

@@ -139,3 +139,14 @@ def test_groups_that_are_estimated_together_have_no_notes_of_each_by_itself(tmp_
     alone = replace(pooled, specification=read_specification(asked))
     noted = ["The intervals of 1 of the 2 groups" in rendered(one) for one in (alone, pooled)]
     assert noted == [True, False]
+
+
+@pytest.mark.parametrize("rest", [False, True])
+def test_a_page_of_discovered_categories_says_of_what_its_shares_are(rest, tmp_path):
+    asked = 'title = "Codes"\nprivacy = { epsilon = 100.0, delta = 1e-6 }\n'
+    asked += '[columns.code]\ncategories = "discover"\n[[results]]\ncolumn = "code"\n'
+    frame = pl.DataFrame({"code": ["a"] * 300 + ["b"] * 100})
+    page = rendered(made(asked + "rest = 0.5\n" * rest, frame, tmp_path))
+    assert ("Shares are of the records in the categories that are shown." in page) != rest
+    assert "Every value that occurred got a noisy count" in page
+    assert "Mean and interval are of the true number" not in page
