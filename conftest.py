@@ -64,7 +64,13 @@ def _page_names(namespace: dict[str, Any]) -> None:
 _chains = [] if os.environ.get("LONG_CHAINS") else ["short_chains"]
 _pages = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=_flags), SkipParser()],
-    patterns=["README.md", "docs/*.md", "docs/research/*.md", "plugins/*/docs/*.md"],
+    patterns=[
+        "README.md",
+        "docs/*.md",
+        "docs/research/*.md",
+        "plugins/*/README.md",
+        "plugins/*/docs/*.md",
+    ],
     setup=_page_names,
     fixtures=_chains,
 )
