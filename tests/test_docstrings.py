@@ -84,16 +84,13 @@ def without_text(docstring: str) -> list[str]:
     ]
 
 
-def test_every_public_function_describes_each_argument() -> None:
+def test_every_public_function_describes_each_argument_and_lists_hold_together() -> None:
     packages = {f"opendp_bayes{of}" for of in ("", "_engines", "_research", "_smoothed")}
     assert {name.split(".")[0] for name in PUBLIC} >= packages
     assert len(PUBLIC) > 50
     for name, function in PUBLIC.items():
         assert not undescribed(function), name
         assert not sent_away(ast.get_docstring(function) or ""), name
-
-
-def test_lists_hold_together() -> None:
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, _DOCUMENTED):

@@ -193,16 +193,13 @@ def test_an_older_python_is_told_that_it_is_too_old(monkeypatch: pytest.MonkeyPa
         exec(compile(source, "package", "exec"), {"__name__": "opendp_bayes"})  # noqa: S102
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_is_there_for_type_checkers_too() -> None:
+    """The block under `if TYPE_CHECKING:` and the table of homes are one list written twice."""
     assert set(opendp_bayes.__all__) <= set(dir(opendp_bayes))
     for name in opendp_bayes.__all__:
         assert getattr(opendp_bayes, name) is not None
     with pytest.raises(AttributeError, match="opendp_bayes' has no attribute 'posteriour'"):
         opendp_bayes.posteriour  # noqa: B018
-
-
-def test_type_checkers_see_the_names_that_are_loaded_when_used() -> None:
-    """The block under `if TYPE_CHECKING:` and the table of homes are one list written twice."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     declared = {
         (alias.asname, statement.module)

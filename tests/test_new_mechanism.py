@@ -105,13 +105,10 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "BUILT_IN", (*registry.BUILT_IN, NearestLaplace))
 
 
-def test_its_concentrated_loss_is_that_of_two_moved_counts() -> None:
+def test_its_loss_is_that_of_two_moved_counts_and_its_profile_covers_all_neighbours() -> None:
     loss = ob.exact_loss(NearestLaplace(1.0), size=SIZE, prior=PRIOR)
     assert loss.method == "exact"
     assert loss.rho == ob.exact_loss(ob.LaplaceParameters(1.0), size=SIZE, prior=PRIOR).rho
-
-
-def test_its_profile_covers_all_neighbours() -> None:
     mechanism = NearestLaplace(0.5)
     profile = ob.privacy_profile(mechanism, size=SIZE, prior=PRIOR)
     laws = {sets: oracles.law_of(mechanism, sets, PRIOR) for sets in oracles.data_sets(SIZE, 3)}
@@ -124,7 +121,7 @@ def test_its_profile_covers_all_neighbours() -> None:
             assert delta <= profile(epsilon) + 1e-6
 
 
-def test_its_posterior_follows_from_the_law() -> None:
+def test_its_posterior_a_plan_and_an_audit_follow_from_the_law() -> None:
     drawn = (3, -1, 4)
     release = ob.Release(drawn, ("a", "b", "c"), PRIOR, NearestLaplace(1.5), guarantee(SIZE))
     sets = np.array(oracles.data_sets(SIZE, 3))
@@ -133,9 +130,6 @@ def test_its_posterior_follows_from_the_law() -> None:
     expected = weights @ (sets + PRIOR) / weights.sum() / (SIZE + sum(PRIOR))
     assert release.posterior.mean() == pytest.approx(expected, abs=1e-4)
     assert release.counts == tuple(nearest_counts(np.array(drawn), SIZE).tolist())
-
-
-def test_a_plan_and_an_audit_take_it() -> None:
     found = ob.plan(size=60, prior=PRIOR, epsilon=1.0, mechanisms=[NearestLaplace(1.0)])
     assert found.rows[0].loss is not None
     assert 0 < found.rows[0].errors["balanced"].hellinger < 1

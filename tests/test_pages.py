@@ -26,12 +26,8 @@ def inside_of_text(docstring: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_examples_of_pages_are_code(page: Path) -> None:
+def test_examples_of_pages_are_code_and_items_begin_a_line(page: Path) -> None:
     assert not outside_of_code(page.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_items_of_lists_begin_a_line(page: Path) -> None:
     assert not re.findall(r"[.:] - \*\*", page.read_text(encoding="utf-8"))
 
 

@@ -86,17 +86,14 @@ def doors(page: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_three_ways_lead_on() -> None:
+def test_three_ways_lead_on_and_the_output_shown_is_printed() -> None:
+    """Negative control: another loss; other counts are none."""
     assert list(doors(PAGE)) == ["I have a file", "I have a frame", "I compose with OpenDP"]
     for heading, text in doors(PAGE).items():
         assert f"**{heading}.**" in README
         leads = re.findall(r"\]\(([\w/-]+\.md)[#)]", text)
         assert leads, heading
         assert all((ROOT / "docs" / page).is_file() for page in leads)
-
-
-def test_the_output_shown_is_printed() -> None:
-    """Negative control: another loss; other counts are none."""
     assert constant(shown(PAGE)) == constant(printed(PAGE))
     output = printed(PAGE)
     assert constant(output.replace("ε = 0.2", "ε = 0.3")) != constant(output)

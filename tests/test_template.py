@@ -60,7 +60,7 @@ def run(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_its_tests_are_green_anywhere(copy: Path) -> None:
+def test_its_tests_and_the_commands_of_its_page_work_anywhere(copy: Path) -> None:
     tests = sys.executable, "-m", "pytest", "tests", "-q", "-x", "-p", "no:cacheprovider"
     found = run(copy, *tests)
     assert found.returncode == 0, found.stdout
@@ -72,9 +72,6 @@ def test_its_tests_are_green_anywhere(copy: Path) -> None:
     broken = run(copy, *tests, "-k", "exceeds")
     module.write_text(right)
     assert broken.returncode == 1
-
-
-def test_the_commands_of_its_page_work(copy: Path) -> None:
     page = (copy / "README.md").read_text()
     (block,) = re.findall(r"```console\n(.*?)```", page, re.S)
     commands = block.replace("\\\n", " ").splitlines()

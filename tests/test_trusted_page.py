@@ -58,15 +58,12 @@ def test_the_page_is_what_the_generator_makes_of_every_file() -> None:
         assert (room.unlisted, room.absent) == (set(), set()), room.title
 
 
-def test_what_the_rooms_import_is_listed_too() -> None:
+def test_what_the_rooms_import_and_every_proof_and_test_are_there() -> None:
     listed = {f"{room.folder}/{name}.py" for room in ROOMS for name in (*room.files, "__init__")}
     for room in ROOMS:
         if "opendp-bayes-engines" not in room.folder:  # which goes by the door for plugins
             for name, source in room.sources.items():
                 assert imported(source) <= listed, f"{room.folder}/{name}.py"
-
-
-def test_every_proof_and_every_test_is_there() -> None:
     assert all(heading_of(fact.proof) for fact in FACTS)
     assert [test for fact in FACTS for test in fact.tests if not is_defined(test)] == []
     assert [one["door"] for one in verbs() if not is_defined(one["door"])] == []
@@ -79,14 +76,11 @@ def test_rooms_are_within_their_ceilings_and_modules_have_docstrings(room: Room)
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path.name
 
 
-def test_the_doors_of_the_rooms_do_nothing() -> None:
+def test_the_doors_of_the_rooms_do_nothing_and_sentences_are_short() -> None:
     """Files named `__init__` are not listed, and hold names alone."""
     for room in ROOMS:
         source = (ROOT / room.folder / "__init__.py").read_text(encoding="utf-8")
         assert statements(re.sub(r"^__all__ = \[.*?\]", "", source, flags=re.DOTALL | re.M)) == 0
-
-
-def test_its_sentences_are_short() -> None:
     texts = [fact.does for fact in FACTS] + [room.about for room in ROOMS]
     texts += [one["does"] for one in verbs()]
     prose = trusted_page._INTRODUCTION.replace("\n- ", "\n\n").split("\n\n")

@@ -150,7 +150,7 @@ def test_other_posteriors_keep_what_has_no_order(release: Any) -> None:
         posterior.given(["18-29", "missing"]).quantile(0.5)
 
 
-def test_a_label_that_is_listed_is_in_the_order() -> None:
+def test_a_label_that_is_listed_is_in_the_order_and_one_unlisted_is_left_out_once() -> None:
     """What a user lists in the order is in it: nulls may stand for the least or the largest."""
     listed = asked("age", categories=[*AGES, "missing"], nulls="missing", unknown="65+")
     assert listed.unordered == () == listed.posterior.quantile(0.5).left_out
@@ -161,9 +161,6 @@ def test_a_label_that_is_listed_is_in_the_order() -> None:
     for label, unordered in (("missing", ()), ("none", ("none",))):
         query = ob.posterior(enum.query(epsilon=1.0), "age", nulls=label, prior=1.0)
         assert query.release().unordered == unordered
-
-
-def test_one_unlisted_label_for_both_is_left_out_once() -> None:
     both = asked("age", categories=AGES, nulls="none", unknown="none")
     assert (both.nulls, both.unknown, both.unordered) == (("none",), ("none",), ("none",))
 

@@ -33,7 +33,7 @@ def many() -> ob.Release:
     return released(MANY)
 
 
-def test_texts_and_tables_of_many_categories_say_how_many_are_left(many: ob.Release) -> None:
+def test_texts_tables_and_groups_of_many_categories_say_how_many_are_left(many: ob.Release) -> None:
     survey = ob.Survey(("one", "two"), (many, released(20)))
     start = time.process_time()
     texts = [repr(many), repr(survey), str(survey)]
@@ -47,6 +47,13 @@ def test_texts_and_tables_of_many_categories_say_how_many_are_left(many: ob.Rele
     assert f"and {MANY - MOST_ROWS} more" in pages[0]
     assert f"and {MANY - MOST_ROWS // 2} more" in pages[1], "each of two tables has half of them"
     assert all(page.count("<tr>") < MOST_ROWS + 10 for page in pages)
+    posterior = released(150).posterior
+    for text in (repr(posterior), repr(posterior.counts)):
+        assert "'c99'" in text
+        assert "'c100'" not in text
+        assert "and 50 more}" in text
+    groups = ob.Survey(tuple(f"q{i}" for i in range(150)), (released(3),) * 150)
+    assert "and 50 more})" in repr(groups)
 
 
 def test_the_command_shows_the_first_rows(many: ob.Release, tmp_path: Path) -> None:
@@ -59,16 +66,6 @@ def test_the_command_shows_the_first_rows(many: ob.Release, tmp_path: Path) -> N
     assert shown.count(f"and {MANY - MOST_ROWS // 2} more") == 2
     assert len(shown.splitlines()) < MOST_ROWS + 50
     assert shown.index(" c0 ") < shown.index(" c1 ")
-
-
-def test_posteriors_and_groups_say_so_too() -> None:
-    posterior = released(150).posterior
-    for text in (repr(posterior), repr(posterior.counts)):
-        assert "'c99'" in text
-        assert "'c100'" not in text
-        assert "and 50 more}" in text
-    groups = ob.Survey(tuple(f"q{i}" for i in range(150)), (released(3),) * 150)
-    assert "and 50 more})" in repr(groups)
 
 
 def table_of(*sizes: int) -> Sheet:

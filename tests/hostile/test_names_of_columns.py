@@ -173,6 +173,10 @@ def test_a_heading_and_its_column_are_one_variable(asked: Any) -> None:
     posterior: Any = survey.posterior
     assert posterior.variables == ("vote", "age")
     assert posterior.cliques == (("vote", "age"),)
+    arguments = {name: value for name, value in VOTE.items() if name != "column"}
+    one = replace(ob.posterior(asked(), "vote", **arguments).release(), columns=(), unknown=())
+    posterior: Any = ob.combine_tables({"Vote": one})
+    assert posterior.variables == ("Vote",)
 
 
 def test_two_questions_of_one_column_are_two_looks_at_one_variable(asked: Any) -> None:
@@ -185,10 +189,3 @@ def test_two_questions_of_one_column_are_two_looks_at_one_variable(asked: Any) -
     kept = Release.from_json(again.to_json())
     posterior: Any = ob.combine_tables({"monday": first, "tuesday": kept}, draws_may_agree=True)
     assert posterior.variables == ("vote",)
-
-
-def test_a_release_that_does_not_say_its_column_is_called_by_its_name(asked: Any) -> None:
-    arguments = {name: value for name, value in VOTE.items() if name != "column"}
-    one = replace(ob.posterior(asked(), "vote", **arguments).release(), columns=(), unknown=())
-    posterior: Any = ob.combine_tables({"Vote": one})
-    assert posterior.variables == ("Vote",)

@@ -122,7 +122,7 @@ def test_another_result_is_noticed(tmp_path: Path) -> None:
     }
 
 
-def test_no_pickle_of_a_result_holds_data() -> None:
+def test_no_pickle_holds_data_or_a_budget() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         for key, result in releases().items():
@@ -130,9 +130,6 @@ def test_no_pickle_of_a_result_holds_data() -> None:
             parts = result.values() if isinstance(result, Mapping) else [result]
             assert MARKED.encode() not in pickle.dumps([one.posterior for one in parts]), key
     assert MARKED.encode() in pickle.dumps(frame())  # the control
-
-
-def test_what_holds_data_or_a_budget_is_not_pickled() -> None:
     query = context("rho")
     for one in (query, ob.posterior(query, "vote", nulls=ob.DROP)):
         with pytest.raises((ValueError, pickle.PicklingError)):

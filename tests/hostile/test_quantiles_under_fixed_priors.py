@@ -236,7 +236,8 @@ def test_steep_flanks_and_groups_of_equal_shares_are_noticed(
     assert outer_quantile(levels(STEEP, 3.0))[1] < TRUTH - 2
 
 
-def test_halves_nest_and_parts_that_are_no_neighbours_are_not_halved() -> None:
+def test_halves_nest_and_quantiles_that_noise_hides_have_a_warning() -> None:
+    """The bin of the median has 40 records, and the noise a standard deviation of 42."""
     fine, coarse = np.arange(13), np.array([1] * 3 + [0] * 10)
     found = halves(fine, coarse)
     assert [part.max() + 1 for part, _ in found] == [11, 7, 4]
@@ -248,10 +249,6 @@ def test_halves_nest_and_parts_that_are_no_neighbours_are_not_halved() -> None:
     assert sizes.tolist() == [2.0, 1.0, 5.0, 5.0]
     assert halves(np.arange(8), np.array([0, 1, 0, 1, 0, 1, 0, 1])) == []
     assert halves(np.arange(4), np.array([0, 0, 1, 1])) == []  # which leaves nothing between
-
-
-def test_quantiles_that_noise_hides_have_a_warning() -> None:
-    """The bin of the median has 40 records, and the noise a standard deviation of 42."""
     hidden = levels(STEEP[:20], 30.0)
     with pytest.warns(UserWarning, match=r"levels 0.5 lie .* 0\.[89]\d*"):
         hidden["bin"].quantile(0.5)

@@ -173,12 +173,9 @@ def test_without_the_owners_word_nothing_is_discovered(place: Path, name: str) -
     assert not Path("codes.ledger").exists()  # refused before the data are opened
 
 
-def test_a_column_that_is_not_listed_is_not_discovered() -> None:
+def test_a_column_is_discovered_and_its_labels_named_by_the_owner_alone() -> None:
     with pytest.raises(SpecificationError, match=r"columns.person='person': may not"):
         answered(asked(name="person"))
-
-
-def test_a_stranger_names_no_label_but_those_that_the_owner_allows() -> None:
     allowed = answered(asked('categories = "discover"\nalways = ["Z99"]'))
     assert allowed.columns["code"].always == ["Z99"]
     assert answered(asked()).columns["code"].always == []

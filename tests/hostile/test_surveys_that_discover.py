@@ -83,16 +83,13 @@ def test_a_survey_may_have_discovered_questions_alone():
     assert answers["code"].categories == ("A01", "B02", "C03")
 
 
-def test_a_limit_of_several_rows_is_a_limit_of_several_values():
+def test_limits_of_several_rows_are_checked_against_the_budget(monkeypatch):
+    """Negative control: a discovered part of twice its share is noticed."""
     query = context(rows=4, identifier="person").query().truncate_per_group(3)
     asked = ob.survey(query, {"code": ob.discover(query, **CODE), "vote": VOTE})
     rows = {row["question"]: row for row in asked.summarize().iter_rows(named=True)}
     assert rows["code"]["d_in"] == rows["vote"]["d_in"] == 3
     assert asked.resolve().map(1)[0] <= 6.0
-
-
-def test_the_composition_is_checked_against_the_budget(monkeypatch):
-    """Negative control: a discovered part of twice its share is noticed."""
     path = "opendp_bayes.surveys.survey_query.divided"
     monkeypatch.setattr(path, lambda limit, weights: [limit / 2] * len(weights))
     with pytest.raises(ValueError, match="more than the budget"):

@@ -42,14 +42,11 @@ def test_a_group_by_of_a_context_releases_no_more_keys_than_its_delta(loss):
     assert number > 0.5 * delta * len(KEYS), "and the stated δ is about what it takes"
 
 
-def test_the_measurement_on_vectors_is_noticed() -> None:
+def test_the_measurement_on_vectors_is_noticed_and_the_page_says_so() -> None:
     """Negative control: at scale 1 and threshold 5 it states .0049, and .0136 are released."""
     counted = dp.t.make_count_by(dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance())
     measurement = counted >> dp.m.then_laplace_threshold(scale=1.0, threshold=5)
     assert exceeds(measurement.map(1)[1], len(measurement(KEYS)))
-
-
-def test_the_page_says_so() -> None:
     page = (ROOT / "docs" / "guarantee.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if "issues/2922" in line)
     assert "The group-by of a Context is not affected" in row

@@ -74,14 +74,11 @@ def test_every_number_is_that_of_a_cell_or_of_none(index: Any) -> None:
         cells(index=index)
 
 
-def test_under_a_public_number_every_record_is_counted() -> None:
+def test_every_record_is_counted_and_axes_may_have_spare_places() -> None:
+    """An index that somebody made wrong afterwards would fail for some records only."""
     cells(index=(0, 1, -1))
     with pytest.raises(ValueError, match=r"index: .*from 0 to 2, .* records"):
         cells(index=(0, 1, -1), space=PUBLIC)
-
-
-def test_what_was_checked_stays_and_an_axis_may_have_spare_places() -> None:
-    """An index that somebody made wrong afterwards would fail for some records only."""
     index, values = np.array([0, 1, 2]), ["yes", "no"]
     axis = Axis("vote", "text", values, 2, 2)
     made = Cells((axis,), index, SPACE)

@@ -17,13 +17,10 @@ def measurement():
     return posterior >> ob.m.then_laplace_parameters(PURE, 1.0)
 
 
-def test_what_follows_a_measurement_is_post_processing_and_anything_else_before_it_an_error():
+def test_what_follows_a_measurement_and_partial_constructors():
     assert (measurement() >> (lambda release: release.categories))(DATA) == (True, False)
     with pytest.raises(TypeError, match="Cannot chain"):
         3 >> COUNTS
-
-
-def test_partial_constructors_follow_spaces_transformations_and_one_another():
     both = COUNTS >> ob.t.then_dirichlet_multinomial(prior=1.0)
     one = SPACE >> both >> ob.m.then_laplace_parameters(PURE, 1.0)
     other = SPACE >> (both >> ob.m.then_laplace_parameters(PURE, 1.0))

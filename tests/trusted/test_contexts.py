@@ -232,16 +232,13 @@ def test_a_query_takes_a_number_that_is_finite_and_not_negative(epsilon):
     assert context.current_privacy_loss() == 0.0
 
 
-def test_a_budget_of_nothing_buys_what_is_public_and_no_posterior():
+def test_budgets_of_nothing_and_those_that_are_spent():
     margin = dp.polars.Margin(by=["g"], invariant="lengths")
     context = opened(unit=dp.unit_of(changes=1), margins=[margin])
     lengths = context.query(epsilon=0.0).group_by("g").agg(dp.len(signed=True)).release()
     assert dict(lengths.collect().iter_rows()) == {1: 10, 2: 10, 3: 10}
     with pytest.raises(ValueError, match=r"budget of 0\.0; .*finite"):
         ob.posterior(context.query(epsilon=0.0), size=30, **TEXT).release()
-
-
-def test_a_divided_budget_that_is_spent():
     context = opened(split_evenly_over=2)
     with pytest.raises(ValueError, match="Expected no privacy arguments"):
         context.query(epsilon=0.5)

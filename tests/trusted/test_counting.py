@@ -45,16 +45,13 @@ def test_small_integers_are_refused_by_opendp_itself(dtype):
         domain(dtype)
 
 
-def test_a_column_that_cannot_hold_nulls_needs_no_policy():
+def test_columns_without_nulls_need_no_policy_and_spaces_name_their_categories():
     declared = dp.lazyframe_domain([dp.series_domain("x", dp.atom_domain(T="bool"))])
     counts = ob.t.make_categorical_counts(declared, SYMMETRIC, column="x", categories=[True, False])
     assert counts(pl.LazyFrame({"x": [True, False, True]})).tolist() == [2, 1]
     assert counts(pl.LazyFrame({"x": [False, None]})).tolist() == [1, 1], (
         "failing would tell that there is a null"
     )
-
-
-def test_the_space_names_categories_buckets_and_size():
     assert (
         repr(counting(SYMMETRIC).output_domain)
         == "CategoricalCounts(categories=['a', 'b', 'c', 'none', 'other'], size=None,"

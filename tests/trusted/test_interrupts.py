@@ -46,16 +46,13 @@ def strike() -> None:
 
 
 # --- the two blocks
-def test_an_interrupt_waits_for_the_end_of_the_block() -> None:
+def test_an_interrupt_waits_also_for_nested_blocks() -> None:
     done = False
     with pytest.raises(KeyboardInterrupt), deferred_interrupts():
         strike()
         done = True
     assert done
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_blocks_may_be_nested_and_do_nothing_without_an_interrupt() -> None:
     reached = []
     with pytest.raises(KeyboardInterrupt), deferred_interrupts():
         with deferred_interrupts():

@@ -19,16 +19,12 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["epsilon", "rho"])
-def test_a_total_is_another_where_only_its_delta_is(path: Path, kind: str) -> None:
+def test_a_total_is_another_where_its_delta_is(path: Path, kind: str) -> None:
     ob.Ledger(path, **{kind: 1.0}, delta=1e-6)
     assert ob.Ledger(path, **{kind: 1.0}, delta=1e-6).total.delta == 1e-6
     for delta in (None, 2e-6):
         with pytest.raises(ValueError, match=f"{kind}=1.0: the total of 'b' in .*δ = 1e-06"):
             ob.Ledger(path, **{kind: 1.0}, delta=delta)
-
-
-@pytest.mark.parametrize("kind", ["epsilon", "rho"])
-def test_a_total_that_is_changed_has_its_own_delta(path: Path, kind: str) -> None:
     ledger = ob.Ledger(path, **{kind: 1.0}, delta=1e-6)
     ledger.set_total(**{kind: 2.0}, delta=1e-5)
     assert (ledger.total.value, ledger.total.delta) == (2.0, 1e-5)

@@ -76,7 +76,7 @@ def test_only_the_owner_reads_it(umask, temporary):
         os.umask(before)
 
 
-def test_it_goes_with_the_block_and_when_closed(temporary):
+def test_it_goes_with_the_block_with_an_error_and_when_collected(temporary):
     with ob.on_disk(FRAME) as scan:
         assert len(list(temporary.iterdir())) == 1
     assert not list(temporary.iterdir())
@@ -89,8 +89,6 @@ def test_it_goes_with_the_block_and_when_closed(temporary):
     frame.close()
     assert not list(temporary.iterdir())
 
-
-def test_it_goes_with_an_error_in_the_block(temporary):
     def fail():
         with ob.on_disk(FRAME):
             raise RuntimeError("inside")
@@ -98,9 +96,6 @@ def test_it_goes_with_an_error_in_the_block(temporary):
     with pytest.raises(RuntimeError, match="inside"):
         fail()
     assert not list(temporary.iterdir())
-
-
-def test_it_goes_when_collected(temporary):
     frame = ob.on_disk(FRAME)
     assert len(list(temporary.iterdir())) == 1
     del frame
@@ -120,9 +115,14 @@ def test_it_goes_when_writing_fails_and_shows_no_value(temporary):
     assert not list(temporary.iterdir())
 
 
-def test_a_file_that_is_not_there_is_named(temporary):
+def test_a_file_that_is_not_there_is_named_and_no_part_has_statistics(temporary):
+    """They leave out NaN. OpenDP's own queries let polars drop parts of a file by them."""
     with pytest.raises(FileNotFoundError, match="absent"):
         ob.on_disk(pl.scan_parquet(temporary / "absent"))
+    parquet = pytest.importorskip("pyarrow.parquet")
+    made = ob.on_disk(pl.DataFrame({"age": [1.0, float("nan")], "vote": ["a", "b"]}))
+    group = parquet.read_metadata(made._file.path).row_group(0)
+    assert not any(group.column(at).is_stats_set for at in range(group.num_columns))
 
 
 def test_it_goes_with_the_interpreter(temporary):
@@ -134,14 +134,6 @@ def test_it_goes_with_the_interpreter(temporary):
     process = subprocess.run(command, check=True, timeout=600, text=True, **output)
     assert "opendp-bayes-" in process.stdout
     assert not list(temporary.iterdir())
-
-
-def test_no_part_has_statistics_by_which_its_rows_could_be_left_out():
-    """They leave out NaN. OpenDP's own queries let polars drop parts of a file by them."""
-    parquet = pytest.importorskip("pyarrow.parquet")
-    made = ob.on_disk(pl.DataFrame({"age": [1.0, float("nan")], "vote": ["a", "b"]}))
-    group = parquet.read_metadata(made._file.path).row_group(0)
-    assert not any(group.column(at).is_stats_set for at in range(group.num_columns))
 
 
 def test_a_context_on_it_counts_what_is_there():

@@ -101,11 +101,16 @@ def test_a_limit_counts_fewer_rows_in_each_question() -> None:
     assert [one(together(data)).sum() for one in each] == [5, 5, 5]
 
 
-def test_questions_by_different_plans_are_counted_apart() -> None:
+def test_questions_by_different_plans_and_spaces_are_apart() -> None:
     one, other = (asked([], {"contributions": 1}, plan)[0] for _, plan in UNITS[:2])
     mixed = [one.questions["age"], other.questions["age"]]
     assert frames_of_the_same_rows(mixed) == []
     assert len(frames_of_the_same_rows(one.questions.values())) == 3
+    spaces = CountsSpace(("a", "b"), None), CountsSpace(("a", "c"), None), CountsSpace(("a",), 5)
+    several = [CountsOfSeveral((spaces[0], other)) for other in spaces]
+    assert len({each.identifier for each in several}) == 3
+    assert several[0].domain != several[1].domain
+    assert several[0].metric == several[1].metric
 
 
 def test_what_is_no_counts_of_several_is_refused_without_showing_it() -> None:
@@ -121,11 +126,3 @@ def test_what_is_no_counts_of_several_is_refused_without_showing_it() -> None:
         assert "123456" not in str(caught.value)
     with pytest.raises(ValueError, match="output of make_categorical_counts"):
         together >> ob.t.then_dirichlet_multinomial(prior=1.0)
-
-
-def test_spaces_of_other_questions_do_not_chain() -> None:
-    spaces = CountsSpace(("a", "b"), None), CountsSpace(("a", "c"), None), CountsSpace(("a",), 5)
-    several = [CountsOfSeveral((spaces[0], other)) for other in spaces]
-    assert len({each.identifier for each in several}) == 3
-    assert several[0].domain != several[1].domain
-    assert several[0].metric == several[1].metric

@@ -76,7 +76,7 @@ def query() -> Any:
     return context_of().query().filter(pl.col("age") > 3)
 
 
-def test_a_query_has_its_parts_in_this_order(query: Any) -> None:
+def test_queries_have_their_parts_in_this_order_also_grouped(query: Any) -> None:
     assert type(internals.belongs_to(query)) is Query
     assert type(internals.belongs_to(query.group_by("vote"))) is Query
     context = context_of()
@@ -87,6 +87,8 @@ def test_a_query_has_its_parts_in_this_order(query: Any) -> None:
     assert (parts.d_in, parts.d_out, parts.context) == (2, 0.5, context)
     parts = internals.parts_of(internals.belongs_to(query))
     assert internals.parts_of(Query(*parts)) == parts
+    grouped = internals.grouped_plan_of(query.group_by("vote"))
+    assert "AGGREGATE" in grouped.agg([]).explain()
 
 
 def test_a_query_of_a_frame_has_its_plan(query: Any) -> None:
@@ -94,11 +96,6 @@ def test_a_query_of_a_frame_has_its_plan(query: Any) -> None:
     assert type(plan) is pl.LazyFrame
     assert "FILTER" in plan.explain()
     assert plan.collect_schema().names() == ["vote", "age"]
-
-
-def test_a_query_that_is_grouped_has_its_plan(query: Any) -> None:
-    grouped = internals.grouped_plan_of(query.group_by("vote"))
-    assert "AGGREGATE" in grouped.agg([]).explain()
 
 
 def test_an_object_remembers_what_made_it_until_that_is_taken() -> None:
@@ -122,16 +119,13 @@ def test_frames_are_made_of_domains_and_these_of_columns() -> None:
         internals.domain_of_column("when", pl.Object())
 
 
-def test_a_constructor_is_made_one_that_lacks_its_space() -> None:
+def test_constructors_and_features_are_those_that_are_known() -> None:
     def make_pair(input_domain: Any, input_metric: Any, *, size: int) -> Any:
         return input_domain, input_metric, size
 
     partial = internals.to_then(make_pair)(size=3)
     assert partial("domain", "metric") == ("domain", "metric", 3)
     assert partial.constructor("domain", "metric") == ("domain", "metric", 3)
-
-
-def test_features_that_are_enabled_are_listed() -> None:
     dp.enable_features("contrib")
     assert "contrib" in internals.GLOBAL_FEATURES
 

@@ -77,7 +77,7 @@ def test_bounds_of_every_step_before_are_about_the_columns_of_then(limited: Any)
         ob.posterior(made.with_columns(s=C("i")).truncate_per_group(1, by=["s"]), **OF_I)
 
 
-def test_bounds_of_every_entry_of_the_privacy_unit_are_remembered() -> None:
+def test_bounds_are_remembered_and_windows_are_no_limits() -> None:
     """The second one too, and columns that are expressions."""
     for by in (["s"], [C("s")], ["i", "s"], [C("x"), C("s")]):
         bounds = [Bound(by=["x"], per_group=2, num_groups=1), Bound(by=by, per_group=1)]
@@ -85,6 +85,11 @@ def test_bounds_of_every_entry_of_the_privacy_unit_are_remembered() -> None:
         anew = query(unit).with_columns(s=C("i"))
         with pytest.raises(ValueError, match=f"filter: {STALE}"):
             ob.posterior(anew.filter(pl.int_range(pl.len()).over("s") < 1), **OF_I)
+    for strategy in ("join", "explode"):
+        numbers: Any = pl.int_range(pl.len())
+        predicate = numbers.over("p", mapping_strategy=strategy) < 2
+        with pytest.raises(ValueError, match=r"over looks at other|cannot be carried"):
+            ob.posterior(query(of_persons()).filter(predicate), **OF_I)
 
 
 def test_coded_names_and_constants_of_a_select_are_followed() -> None:
@@ -101,14 +106,6 @@ def test_coded_names_and_constants_of_a_select_are_followed() -> None:
         assert ob.posterior(query().select(*exprs), **OF_I).release().d_in == 1
     for mixed in (C("i") + pl.lit(1), pl.lit(1) + C("i")):
         assert ob.posterior(query().select(i=mixed), **OF_I).release().d_in == 1
-
-
-def test_windows_that_give_lists_or_other_rows_are_no_limits() -> None:
-    for strategy in ("join", "explode"):
-        numbers: Any = pl.int_range(pl.len())
-        predicate = numbers.over("p", mapping_strategy=strategy) < 2
-        with pytest.raises(ValueError, match=r"over looks at other|cannot be carried"):
-            ob.posterior(query(of_persons()).filter(predicate), **OF_I)
 
 
 def test_every_part_of_an_expression_is_looked_at() -> None:

@@ -132,16 +132,13 @@ def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
     assert grouped.counts == groups.counts
 
 
-def test_a_question_without_a_share_has_one_beside_those_that_have() -> None:
+def test_questions_of_two_plans_have_shares_of_their_own() -> None:
+    """Whichever comes first, and of three."""
     shares = {"year": {**YEAR, "share": 3}, "sex": SEX, "town": {**TOWN, "share": 4}}
     found = ob.survey(query(), shares).share
     assert found == {"year": 3 / 8, "sex": 1 / 8, "town": 4 / 8}
     weights = {"town": 4, "sex": 1, "year": 3}
     assert ob.survey(query(), {"year": YEAR, "sex": SEX, "town": TOWN}, weights).share == found
-
-
-def test_questions_of_two_plans_are_not_of_the_same_rows() -> None:
-    """Whichever comes first, and of three."""
     plans = [query(), query().filter(pl.col("year") > 1)]
     one, other = (ob.posterior(plan, **TOWN)._bound for plan in plans)
     again = ob.posterior(plans[0], **SEX)._bound
@@ -169,17 +166,14 @@ def test_balanced_groups_leave_no_record_in_none(monkeypatch: pytest.MonkeyPatch
     assert counts == [[100, 100, 101, 100, 100, 101], [200, 201, 201], [200, 201, 201]]
 
 
-def test_labels_and_priors_of_groups_are_shown_as_users_write_them() -> None:
+def test_labels_of_groups_and_levels_are_kept() -> None:
+    """Beside merges that are not in the order of the alphabet, nor of the categories."""
     assert repr(ob.DROP) == "DROP"
     assert repr({"nulls": ob.DROP}) == "{'nulls': DROP}"
     made = ob.posterior(query().group_by("sex"), **BY_SEX, prior=[1.0, 2.0, 4.0])
     assert "prior='(1, 2, 4)'" in repr(made)
     (said,) = made.summarize()["prior"]
     assert said.index("1") < said.index("2") < said.index("4")
-
-
-def test_levels_keep_a_new_label_of_either_kind() -> None:
-    """Beside merges that are not in the order of the alphabet, nor of the categories."""
     labels = [f"{number}" for number in range(60, 0, -1)]
     parts = [labels[at : at + 20] for at in (0, 20, 40)]
     merges = {"thirds": dict(zip(["y", "z", "x"], [parts[2], parts[0], parts[1]], strict=True))}
@@ -198,16 +192,13 @@ def test_an_identifier_of_several_columns_needs_all_of_them() -> None:
             check_identifier(metric, columns)
 
 
-def test_integers_of_every_narrow_type_are_widened() -> None:
+def test_integers_are_widened_and_enums_read_as_they_were() -> None:
     narrow = {"a": pl.Int8, "b": pl.Int16, "c": pl.UInt8, "d": pl.UInt16, "e": pl.Int32}
     frame = pl.DataFrame({name: [1, 2] for name in narrow}, schema=narrow)
     for given in (frame, frame.lazy()):
         wide, *_ = scanned(given)
         types = [pl.Int32, pl.Int32, pl.UInt32, pl.UInt32, pl.Int32]
         assert wide.collect_schema().dtypes() == types
-
-
-def test_a_frame_with_some_columns_of_an_enum_is_read_as_it_was() -> None:
     enum = pl.Enum(["b", "a"])
     frame = pl.DataFrame({"e": pl.Series(["a", "b", None], dtype=enum), "n": [1, None, 3]})
     for columns in (["e"], ["n"], ["e", "n"], ["n", "e"]):

@@ -56,7 +56,8 @@ def test_only_its_owner_reads_it(temporary: Path, umask: int) -> None:
 
 
 @pytest.mark.usefixtures("_named")
-def test_it_goes_once_and_when_it_is_collected(temporary: Path) -> None:
+def test_a_file_goes_once_and_its_path_is_never_that_of_another(temporary: Path) -> None:
+    """The number of an open file is used again; a scan of the first must not read the second."""
     file, other = temporary_files.TemporaryFile(), temporary_files.TemporaryFile()
     file.remove()
     file.remove()
@@ -64,11 +65,6 @@ def test_it_goes_once_and_when_it_is_collected(temporary: Path) -> None:
     del other
     gc.collect()
     assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.usefixtures("_named")
-def test_a_path_is_never_that_of_another_file() -> None:
-    """The number of an open file is used again; a scan of the first must not read the second."""
     first = temporary_files.TemporaryFile()
     pl.DataFrame({"vote": ["a"]}).write_parquet(first.path)
     scan = pl.scan_parquet(first.path)

@@ -269,12 +269,15 @@ def test_limits_by_order_need_one_whether_or_not_a_rule_is_said(plan: Any) -> No
         released(FEW.lazy().sort("group"))
 
 
-def test_limits_by_values_or_at_random_need_no_order() -> None:
+def test_limits_at_random_need_no_order_and_steps_keep_it() -> None:
     data = FEW.lazy().sort("group")
     drawn = opened(data, epsilon=1.0).query().truncate_per_group(2)
     ranked = opened(data, epsilon=1.0).query().filter(RANKED < 3).truncate_per_group(2)
     for query in (drawn, ranked):
         assert ob.posterior(query, **AGE).release().guarantee.truncated
+    frame = FRAME.lazy().with_row_index().head(5).rename({"age": "years"}).cast({"who": pl.String})
+    for plan in (frame, FRAME.lazy().select(pl.all().reverse())):
+        require_order(plan.filter(NUMBERED < 2))
 
 
 def test_one_record_more_moves_rows_of_others_where_order_is_not_asked_for(monkeypatch):
@@ -317,12 +320,6 @@ def test_a_sort_lets_one_record_more_change_rows_of_others():
         return dict(rows.filter(C("who") >= 0).select("who", "row").iter_rows())
 
     assert first(numbered) != first(pl.concat([one_more, numbered]))
-
-
-def test_steps_that_keep_the_order() -> None:
-    frame = FRAME.lazy().with_row_index().head(5).rename({"age": "years"}).cast({"who": pl.String})
-    for plan in (frame, FRAME.lazy().select(pl.all().reverse())):
-        require_order(plan.filter(NUMBERED < 2))
 
 
 def test_a_context_of_a_frame_in_memory_has_one_posterior() -> None:

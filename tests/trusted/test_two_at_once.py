@@ -89,7 +89,7 @@ def test_a_delta_of_a_context_is_below_1_beside_either(delta: float) -> None:
             checked(dp.unit_of(contributions=1), given, None, None)
 
 
-def test_every_limit_of_every_bound_of_a_context_is_at_least_1() -> None:
+def test_limits_are_at_least_1_and_units_in_words_have_every_part() -> None:
     loss = dp.loss_of(epsilon=1.0)
     good = Bound(by=["age"], per_group=2, num_groups=3)
     for limit in ("per_group", "num_groups"):
@@ -99,10 +99,6 @@ def test_every_limit_of_every_bound_of_a_context_is_at_least_1() -> None:
                 unit = dp.unit_of(contributions=bounds)
                 with pytest.raises(ValueError, match=f"Bound.{limit}={bad}: must be between 1"):
                     checked(unit, loss, None, None)
-
-
-# --- units in words, by which a ledger tells them apart
-def test_units_in_words_have_every_part() -> None:
     assert unit_in_words(dp.hamming_distance(), 3) == "changes: 3"
     assert unit_in_words(dp.change_one_distance(), 3) == "changes: 3"
     assert unit_in_words(dp.insert_delete_distance(), 3) == "contributions: 3"
@@ -113,6 +109,9 @@ def test_units_in_words_have_every_part() -> None:
     assert unit_in_words(*dp.unit_of(contributions=bounds[::-1], identifier="who")) == words
     changes = unit_in_words(*dp.unit_of(changes=2, identifier="who"))
     assert changes == "changes: 2, identifier: who"
+
+
+# --- units in words, by which a ledger tells them apart
 
 
 # --- what a release promises
@@ -202,7 +201,7 @@ def test_what_a_map_states_with_delta_does_not_fall(monkeypatch: pytest.MonkeyPa
     assert [one.delta for one in stated] == [0.0, *[1e-6] * 4]
 
 
-def test_draws_of_unequal_counts_keep_their_places() -> None:
+def test_draws_and_axes_keep_their_places() -> None:
     """With a scale of 1e-3 noise differs from 0 with probability below e^-999."""
     counts = [1, 20, 300]
     for mechanism in (ob.LaplaceParameters(1e-3), ob.GaussianParameters(1e-3)):
@@ -212,6 +211,13 @@ def test_draws_of_unequal_counts_keep_their_places() -> None:
         ob.LaplaceParameters(1e-3, total="private"), size=None, prior=[1.0, 2.0, 3.0]
     )
     assert sample(counts, [1.0, 2.0, 3.0], 4).tolist() == [counts] * 4
+    space = CountsSpace((("x", 1), ("x", 2), ("y", 1), ("y", 2)), 6, axes=("w", "a"))
+    posterior = ob.t.make_dirichlet_multinomial(space.domain, space.metric, prior=[1.0, 2, 3, 4])
+    assert posterior.output_domain.descriptor.axes == ("w", "a")
+    measurement = ob.m.make_knorm_parameters(*posterior.output_space, dp.max_divergence(), 1e-3)
+    release = measurement(np.array([2.0, 4.0, 6.0, 4.0]))
+    assert (release.axes, release.noisy_counts) == (("w", "a"), (1, 2, 3, 0))
+    assert release.prior == (1.0, 2.0, 3.0, 4.0)
 
 
 def test_noise_of_either_kind_is_drawn_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,13 +230,3 @@ def test_noise_of_either_kind_is_drawn_as_it_is(monkeypatch: pytest.MonkeyPatch)
             SPACE.domain, SPACE.metric, dp.max_divergence(), mechanism
         )
         measurement(SPACE.prior_array + np.array([1, 2, 3]))
-
-
-def test_axes_keep_their_order_from_counts_to_release() -> None:
-    space = CountsSpace((("x", 1), ("x", 2), ("y", 1), ("y", 2)), 6, axes=("w", "a"))
-    posterior = ob.t.make_dirichlet_multinomial(space.domain, space.metric, prior=[1.0, 2, 3, 4])
-    assert posterior.output_domain.descriptor.axes == ("w", "a")
-    measurement = ob.m.make_knorm_parameters(*posterior.output_space, dp.max_divergence(), 1e-3)
-    release = measurement(np.array([2.0, 4.0, 6.0, 4.0]))
-    assert (release.axes, release.noisy_counts) == (("w", "a"), (1, 2, 3, 0))
-    assert release.prior == (1.0, 2.0, 3.0, 4.0)

@@ -142,7 +142,7 @@ def test_merged_cells_are_in_the_order_in_which_they_were_given() -> None:
 
 
 # --- spaces
-def test_tables_of_the_same_labels_are_told_apart_by_the_order_of_their_columns() -> None:
+def test_tables_priors_and_groups_keep_the_order_of_their_columns() -> None:
     """Both columns have the same two labels, so that nothing else differs."""
     cells = tuple(product(["yes", "no"], repeat=2))
     one, other = (CountsSpace(cells, 5, axes=axes) for axes in (("b", "a"), ("a", "b")))
@@ -150,9 +150,6 @@ def test_tables_of_the_same_labels_are_told_apart_by_the_order_of_their_columns(
     posterior = one.domain, one.metric
     named = ob.t.make_dirichlet_multinomial(*posterior, prior=[1.0, 2.0, 3.0, 4.0])
     assert named.output_domain.descriptor.axes == ("b", "a")
-
-
-def test_priors_and_labels_of_groups_keep_their_order() -> None:
     space = CountsSpace.of_groups(("n", "s"), ("x", "y", "z"), None)
     wanted = (1.0, 2.0, 3.0, 1.0, 2.0, 3.0)
     assert space.as_prior([1.0, 2.0, 3.0]) == wanted
