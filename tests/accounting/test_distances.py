@@ -22,6 +22,7 @@ from opendp_bayes.unlisted.thresholds import (
     LaplaceThreshold,
     OptimalThreshold,
 )
+from tests.helpers.listed_keys import partitions
 
 LIMITS = (4, 1), (4, 2), (5, 2), (5, 3), (6, 3)
 DISTANCES = [*(Distance.limited(*of) for of in LIMITS), Distance(6, 20, 4), Distance.of(4)]
@@ -29,14 +30,8 @@ DISTANCES = [*(Distance.limited(*of) for of in LIMITS), Distance(6, 20, 4), Dist
 
 def moves_within(distance: Distance) -> list[tuple[int, ...]]:
     """Every move up within a distance, by what each count moves by, largest first."""
-
-    def parts(left: int, most: int) -> list[tuple[int, ...]]:
-        found: list[tuple[int, ...]] = [()]
-        for first in range(1, min(left, most) + 1):
-            found += [(first, *rest) for rest in parts(left - first, first)]
-        return found
-
-    every = parts(distance.records, distance.largest)
+    numbers = range(distance.records + 1)
+    every = [one for number in numbers for one in partitions(number, distance.largest)]
     return [one for one in every if sum(part**2 for part in one) <= distance.squared]
 
 

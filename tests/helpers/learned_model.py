@@ -1,7 +1,6 @@
 """The model of a learned prior without its chains: draws from the prior, and means by weights."""
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from scipy import special, stats
@@ -11,6 +10,7 @@ from opendp_bayes.inference.learned.cells import Cells
 from opendp_bayes.inference.learned.intensity_law import SMOOTH, STEP
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from tests.helpers import oracles
 
 
 def variables_of(shape):
@@ -69,8 +69,7 @@ def expected(of, ordered=(), draws=200_000, top=40, seed=0):
         likelihood = terms.sum(axis=2)
         given, weights = terms @ counts / (likelihood + 1e-300), likelihood.prod(axis=1)
     else:
-        rows = np.array(list(product(range(of.size + 1), repeat=of.k)))
-        rows = rows[rows.sum(axis=1) == of.size]
+        rows = np.array(oracles.data_sets(of.size, of.k))
         log_p = special.xlogy(rows[None], means[:, None]).sum(axis=2) - means.sum(axis=1)[:, None]
         log_p = log_p - special.gammaln(rows + 1.0).sum(axis=1)
         terms = np.exp(log_p + of.log_noise(rows.T[None])[0].sum(axis=0))

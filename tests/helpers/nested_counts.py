@@ -10,6 +10,7 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from opendp_bayes.surveys.levels.tree import Look, Tree, Weights
 from opendp_bayes.surveys.levels.tree_counts import TreeCounts
+from tests.helpers import oracles
 
 _LAWS = (DiscreteLaplace, DiscreteGaussian, FlooredLaplace)
 
@@ -76,9 +77,8 @@ def listed(case: Case) -> Listed:
     """The posterior by definition."""
     parent, prior = case.parent, case.prior
     leaves = np.flatnonzero(np.bincount(parent[:-1], minlength=parent.size) == 0)
-    rows = np.indices((case.highest + 1,) * leaves.size).reshape(leaves.size, -1).T
-    total = rows.sum(axis=1)
-    rows = rows[total <= case.highest if case.size is None else total == case.size]
+    sizes = range(case.highest + 1) if case.size is None else [case.size]
+    rows = np.array([row for size in sizes for row in oracles.data_sets(size, leaves.size)])
     counts = np.zeros((len(rows), parent.size), dtype=int)
     counts[:, leaves] = rows
     for count, above in enumerate(parent[:-1]):

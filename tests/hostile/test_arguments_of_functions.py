@@ -8,14 +8,9 @@ import pytest
 
 from opendp_bayes.inference.answers import posterior as answers
 from tests.helpers.argument_rows import Row
-from tests.helpers.argument_rows_of_constructors import CONSTRUCTORS, QUERIES
-from tests.helpers.argument_rows_of_losses import LOSSES
-from tests.helpers.argument_rows_of_papers import PAPERS
-from tests.helpers.argument_rows_of_posteriors import POSTERIORS
-from tests.helpers.argument_rows_of_surveys import SURVEYS
 from tests.hostile.test_arguments_of_results import WRONG
+from tests.test_every_argument import ROWS
 
-ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *SURVEYS, *CONSTRUCTORS, *QUERIES]
 #: By argument and what it is given, a pattern of what is said of another argument that no longer
 #: fits.
 OF_ANOTHER = {("by", "text"): "^categories=.* grouped by", ("variances", "empty"): "^estimates"}

@@ -19,7 +19,7 @@ SHAPES = [(1.0, 1.0), (0.5, 0.5), (3.0, 8.0), (0.05, 5.0), (400.0, 2.0), (3e5, 7
 
 
 @pytest.mark.parametrize(("a", "b"), SHAPES)
-def test_one_component_is_scipys_beta(a, b):
+def test_one_component_is_scipys_beta_and_made_of_its_mean_and_variance(a, b):
     mixture, oracle = single(a, b), stats.beta(a, b)
     probabilities = np.array([0.001, 0.025, 0.3, 0.5, 0.9, 0.975, 0.9999])[:, None]
     values = oracle.ppf(probabilities)
@@ -28,6 +28,10 @@ def test_one_component_is_scipys_beta(a, b):
     assert mixture.cdf(values) == pytest.approx(oracle.cdf(values), abs=1e-13)
     assert mixture.pdf(values) == pytest.approx(oracle.pdf(values), rel=1e-8)
     assert oracle.cdf(mixture.quantile(probabilities)) == pytest.approx(probabilities, abs=1e-11)
+    mean, variance = np.array([a / (a + b)]), np.array([stats.beta(a, b).var()])
+    found = BetaMixtures.parameters(mean, 1 - mean, variance)
+    assert found[0] == pytest.approx(a, rel=1e-7)
+    assert found[1] == pytest.approx(b, rel=1e-7)
 
 
 def test_values_beyond_the_range_and_probabilities_at_its_ends():
@@ -146,14 +150,6 @@ def test_many_values_of_many_probabilities_take_little_memory_or_are_refused():
     for law in (mixtures.cdf, mixtures.pdf):
         with pytest.raises(ValueError, match=message):
             law(np.linspace(0, 1, 6000)[:, None])
-
-
-@pytest.mark.parametrize(("a", "b"), SHAPES)
-def test_a_beta_has_the_mean_and_the_variance_that_it_is_made_of(a, b):
-    mean, variance = np.array([a / (a + b)]), np.array([stats.beta(a, b).var()])
-    found = BetaMixtures.parameters(mean, 1 - mean, variance)
-    assert found[0] == pytest.approx(a, rel=1e-7)
-    assert found[1] == pytest.approx(b, rel=1e-7)
 
 
 @pytest.mark.parametrize(("a", "b"), [(30.0, 80.0), (2.0, 60.0), (500.0, 20.0)])

@@ -62,7 +62,7 @@ def test_cumulative_probabilities_and_intervals_of_all_pairs_at_once():
     assert abs(zero[pairs.index(("smooth", "narrow"))] - 0.5) > 0.02  # not all of them are even
 
 
-def test_differences_under_sparse_priors_and_at_their_ends():
+def test_differences_under_sparse_priors_of_every_shape():
     """Sums of weights are 1 but for rounding."""
     one, two = LAWS_OF_SPARSE_PRIORS
     found = BetaDifferences(mixtures([one, two]), mixtures([two, one])).cdf(np.zeros(1))
@@ -74,9 +74,6 @@ def test_differences_under_sparse_priors_and_at_their_ends():
     found = BetaDifferences(law, law).cdf(np.array([[-1.0], [1.0]]))
     assert found.min() >= 0
     assert found.max() <= 1
-
-
-def test_values_of_every_shape():
     found = BetaDifferences(mixtures(["smooth", "near 0"]), mixtures(["near 0", "two peaks"]))
     values = np.array([[[-1.0]], [[0.1]], [[1.0]]])
     cdf = found.cdf(values)

@@ -12,7 +12,7 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import (
 from opendp_bayes.mathematics.simplex import candidates, ranks
 
 
-def test_dirichlet_draws_also_where_a_gamma_variate_underflows():
+def test_dirichlet_draws_counts_and_their_probabilities():
     rng = np.random.default_rng(0)
     drawn = dirichlet(np.tile([1e-4, 1e-4], (20_000, 1)), rng)
     assert np.all(np.isfinite(drawn))
@@ -20,9 +20,6 @@ def test_dirichlet_draws_also_where_a_gamma_variate_underflows():
     assert drawn[:, 0].mean() == pytest.approx(0.5, abs=0.02)
     drawn = dirichlet(np.tile([2.0, 0.5, 3.0], (20_000, 1)), rng)
     assert stats.kstest(drawn[:, 1], stats.beta(0.5, 5.0).cdf).pvalue > 1e-6
-
-
-def test_counts_and_their_probabilities():
     prior, sets = np.array([0.3, 1.0, 4.0]), candidates(12, 3)
     probabilities = stats.dirichlet_multinomial.pmf(sets, prior, 12)
     np.testing.assert_allclose(

@@ -11,7 +11,7 @@ NOISED = (True, False, True)
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_only_counts_with_noise_say_anything(law):
+def test_only_counts_with_noise_say_anything_at_any_places(law):
     looks, counts = DrawnCounts.of((5, -3, 40), law, NOISED), np.array([[3, 9, 38], [5, 0, 41]])
     right = law.log_mass(np.array([5, 0, 40]) - counts) * NOISED
     assert looks.log_mass(counts) == pytest.approx(right)
@@ -22,20 +22,6 @@ def test_only_counts_with_noise_say_anything(law):
     assert whole.log_likelihood(counts) == pytest.approx(
         law.log_mass(np.array([5, -3, 40]) - counts).sum(axis=1)
     )
-
-
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("step", [1, -2, np.array([[3], [-1]])])
-def test_ratios_are_of_the_counts_after_and_before_a_step(law, step):
-    looks, counts = DrawnCounts.of((5, -3, 40), law, NOISED), np.array([3, 9, 38])
-    right = looks.log_mass(counts + step) - looks.log_mass(counts)
-    assert looks.log_ratio(counts, step) == pytest.approx(right)
-    at = np.array([2, 0])
-    assert looks.log_ratio(counts[at], step, at) == pytest.approx(right[..., at])
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_some_at_an_index_and_at_other_places(law):
     looks, counts = DrawnCounts.of((5, -3, 40), law, NOISED), np.arange(12).reshape(3, 4)
     each = looks.log_mass(counts, (slice(None), None))
     assert each == pytest.approx(
@@ -48,6 +34,16 @@ def test_some_at_an_index_and_at_other_places(law):
     assert placed.drawn.tolist() == [[0, 5], [-3, 40]]
     assert placed.noised.tolist() == [[False, True], [False, True]]
     assert np.all(placed.log_mass(np.zeros((2, 2)))[:, 0] == 0)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("step", [1, -2, np.array([[3], [-1]])])
+def test_ratios_are_of_the_counts_after_and_before_a_step(law, step):
+    looks, counts = DrawnCounts.of((5, -3, 40), law, NOISED), np.array([3, 9, 38])
+    right = looks.log_mass(counts + step) - looks.log_mass(counts)
+    assert looks.log_ratio(counts, step) == pytest.approx(right)
+    at = np.array([2, 0])
+    assert looks.log_ratio(counts[at], step, at) == pytest.approx(right[..., at])
 
 
 def test_kinks_are_where_a_logarithm_has_no_second_derivative():

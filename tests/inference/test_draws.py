@@ -76,8 +76,10 @@ def test_many_draws_and_those_by_weights_have_the_marginals(rounds, draws, monke
     assert p_values(found, counts, rng, range(4)).min() > LEVEL / 5
 
 
-def test_equal_laws_come_in_the_order_of_their_categories():
-    """The sum of all is kept, and no two columns are one."""
+def test_equal_laws_and_groups_that_equal_sums_are_drawn_in_order():
+    """The sum of all is kept, and no two columns are one. Of two pairs of equal laws, one pair
+    is a group and the others are wanted alone.
+    """
     prior, noise = (1.0, 0.5, 1.0, 1.0, 0.5), DiscreteLaplace(3.0)
     made = given_noise((5, 9, 5, 5, 9), prior, noise, size=35)
     drawn = made.sample(MANY_DRAWS, np.random.default_rng(2))
@@ -89,10 +91,6 @@ def test_equal_laws_come_in_the_order_of_their_categories():
     assert np.ptp(means[[0, 2, 3]]) < error
     assert np.ptp(means[[1, 4]]) < error
     assert means[0] + error < means[1]
-
-
-def test_a_group_that_equals_a_sum_of_others_is_drawn_beside_them():
-    """Of two pairs of equal laws, one pair is a group and the others are wanted alone."""
     made = given_noise((5, 5, 9, 9), (1.0,) * 4, DiscreteLaplace(3.0), size=28)
     drawn = made.sample_sums([[0, 2], [1], [3]], MANY_DRAWS, np.random.default_rng(3))
     assert np.all(drawn.sum(axis=1) == 28)

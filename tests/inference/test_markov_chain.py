@@ -62,13 +62,10 @@ def runs(settles, **options):
     return looks
 
 
-def test_a_run_is_doubled_until_it_settles():
+def test_runs_double_until_they_settle_and_keep_every_other_draw():
     found = runs(30, length=10, doublings=5, most=100)
     assert found == [(list(range(1, n + 1)), n) for n in (10, 20, 40)]
     assert [sweeps for _, sweeps in runs(10**6, length=10, doublings=2, most=100)] == [10, 20, 40]
-
-
-def test_of_many_draws_every_other_is_kept_as_if_no_others_had_been_made():
     found = runs(160, length=10, doublings=4, most=20)
     assert [drawn for drawn, _ in found[2:4]] == [list(range(2, 41, 2)), list(range(4, 81, 4))]
     assert max(len(drawn) for drawn, _ in found) == 20

@@ -141,7 +141,7 @@ def test_by_chains(release):
     assert [found.to_arviz().posterior["theta"].shape[0] for found in answers] == [64] * 3
 
 
-def test_two_categories_of_an_exponential_mechanism(release):
+def test_two_categories_and_what_posteriors_say_of_themselves(release):
     posterior = release(ob.mechanisms.HellingerExponential(0.3), (3, 6), 9, (0.5, 2.0)).posterior
     turned = posterior.given(["b", "a"])
     assert turned.categories == ("b", "a")
@@ -153,9 +153,6 @@ def test_two_categories_of_an_exponential_mechanism(release):
     assert posterior.counts.mean().sum() == pytest.approx(9)
     assert posterior.counts.sample(6, random_state=0).sum(axis=1).tolist() == [9] * 6
     assert posterior.records.sample(3).tolist() == [9] * 3
-
-
-def test_what_they_say_of_themselves(release):
     posterior = release(ob.LaplaceParameters(2.0), (30, 60), 90).posterior
     assert repr(posterior["a"]).startswith("CategoryPosterior('a': 0.3")
     assert repr(posterior.records) == "NumberPosterior('records': 90 ± 0)"

@@ -55,17 +55,15 @@ def test_weights_are_the_product_of_noise_and_prior(law):
     assert known.log_step(category, counts) == pytest.approx(above - found, abs=1e-6)
 
 
-def test_steps_of_far_draws_and_of_minute_scales():
-    """The logarithm itself is about -5e15, and its last digit larger than what matters."""
+def test_steps_and_bends_of_all_looks():
+    """The logarithm itself is about -5e15, and its last digit larger than what matters. Second
+    derivatives add; a look with kinks counts only where none is smooth.
+    """
     known = categories(DiscreteGaussian(10.0), drawn=(-(10**9), 0, 0), prior=(1.0, 1.0, 1.0))
     found = known.log_weight(np.array([0]), np.array([3.0]), np.array([1, 0, 0]))
     assert found == pytest.approx(-2 * (10**9 + 2) / 100, rel=1e-14)
     assert hardness(DiscreteLaplace(2.0**-40)) == pytest.approx(256 * 2.0**-40)
     assert hardness(DiscreteLaplace(0.1)) == 1
-
-
-def test_the_bend_of_all_looks_is_that_of_the_sum_of_their_logarithms():
-    """Second derivatives add; a look with kinks counts only where none is smooth."""
 
     def bend(*laws):
         looks = tuple(DrawnCounts.of([5], law) for law in laws)

@@ -71,16 +71,14 @@ def test_many_categories_are_drawn(most):
     assert np.max(np.abs(m.mean(axis=0) - wanted.mean()) / np.sqrt(wanted.var() / 300)) < LIMIT
 
 
-def test_proposals_reach_as_far_as_kappa_may():
-    """The upper tail of its posterior, where groups are all alike, is that of the prior."""
+def test_proposals_reach_far_and_copies_are_not_taken_for_more_draws():
+    """The upper tail of its posterior, where groups are all alike, is that of the prior. Where
+    few draws have all the weight the effective ones are few.
+    """
     priors = Priors(stats.fisk(1, scale=10), np.ones(2))
     edges = Target(Nothing(), priors).proposals(np.array([0.5, 0.5])).edges
     assert edges[0] < np.log(priors.kappa.ppf(0.002))
     assert edges[-1] > np.log(priors.kappa.ppf(0.998))
-
-
-def test_copies_are_not_taken_for_more_draws():
-    """Where few draws have all the weight the effective ones are few."""
 
     class Narrow(Nothing):
         def log_p(self, a):

@@ -12,7 +12,7 @@ def known(law, drawn, prior):
     return categories_of(drawn, prior, law)
 
 
-def test_modes_of_narrow_peaks_are_found_in_a_wide_range():
+def test_few_cells_hold_a_billion_counts_and_modes_of_narrow_peaks_are_found():
     categories = known(DiscreteGaussian(50.0), (10**8, 500, -(10**7)), (1.0, 0.01, 1e6))
     counts = np.arange(4 * 10**7)[:2000]
     (found,) = modes(categories, np.zeros(1), 10**9)
@@ -22,9 +22,6 @@ def test_modes_of_narrow_peaks_are_found_in_a_wide_range():
     anchor = np.zeros(3, dtype=np.int64)
     right = counts[np.argmax(categories.log_weight(row, counts, anchor))]
     assert found[2] == right
-
-
-def test_few_cells_hold_a_billion_counts():
     categories = known(DiscreteLaplace(1e7), (3 * 10**8, 5), (0.5, 1e-6))
     cells = TiltedCounts.of(categories, np.zeros(1), 10**9).cells
     assert cells.first.size < 1000

@@ -116,7 +116,7 @@ def test_gap_is_within_its_bound() -> None:
     assert np.array_equal(log_gamma_gap(a, b), log_gamma_gap(b, a))
 
 
-def test_the_ends_enclose_the_gap() -> None:
+def test_distances_at_the_ends_enclose_the_gap() -> None:
     rng = np.random.default_rng(4)
     a = 10 ** rng.uniform(-3, 9, size=500)
     b = a + 10 ** rng.uniform(-3, 3, size=500)
@@ -127,9 +127,6 @@ def test_the_ends_enclose_the_gap() -> None:
             >= truth
             >= oracles.real(lower_end(float(value), GAP_RELATIVE_ERROR))
         )
-
-
-def test_distance_from_divergence_at_the_ends() -> None:
     assert distance_from_divergence([0.0, 800.0, np.inf]).tolist() == [0.0, 1.0, 1.0]
     assert float(distance_from_divergence(1e-30)) == pytest.approx(1e-15, rel=1e-15)
 
@@ -223,8 +220,10 @@ def test_refuses_concentrations(bad: float) -> None:
         hellinger_distance([1.0, 1.0], [1.0, bad])
 
 
-def test_the_oracle_agrees_with_the_integral() -> None:
-    """The oracle itself, for once against the definition `H^2 = (1/2) ∫ (sqrt(p) - sqrt(q))^2`."""
+def test_the_oracle_agrees_with_the_integral_and_with_the_series() -> None:
+    """The oracle itself, for once against the definition `H^2 = (1/2) ∫ (sqrt(p) - sqrt(q))^2`.
+    With `a, b = m (1 -+ u)`, `w = u^2`: gaps of `z^-p` are polynomials in w, by formula.
+    """
     from scipy import integrate, stats
 
     p, q = stats.beta(4.5, 2.0), stats.beta(2.5, 4.0)
@@ -234,10 +233,6 @@ def test_the_oracle_agrees_with_the_integral() -> None:
     assert float(oracles.hellinger([Fraction(9, 2), 2], [2.5, 4.0])) == pytest.approx(
         square**0.5, rel=1e-9
     )
-
-
-def test_the_terms_of_the_series_are_exact() -> None:
-    """With `a, b = m (1 -+ u)`, `w = u^2`: gaps of `z^-p` are polynomials in w, by formula."""
     bernoulli = {2: (1, 6), 4: (-1, 30), 6: (1, 42), 8: (-1, 30), 10: (5, 66)}
     for (p, coefficient, polynomial), (n, (over, under)) in zip(
         _STIRLING_GAPS, bernoulli.items(), strict=True

@@ -22,7 +22,9 @@ def test_quantiles_from_anywhere(start):
     assert rough != pytest.approx(stats.norm.ppf(LEVELS), abs=1e-2)
 
 
-def test_a_step_is_found_and_what_is_below_0_everywhere_ends_at_the_upper_bound():
+def test_steps_are_found_and_those_that_creep_are_halved():
+    """A derivative that is too large where the function is flat, as that half a step on may be."""
+
     def step(places, _which):
         return np.where(places < 0.3, -np.inf, 1.0), np.zeros(places.size)
 
@@ -32,10 +34,6 @@ def test_a_step_is_found_and_what_is_below_0_everywhere_ends_at_the_upper_bound(
     for function, root in ((step, 0.3), (negative, 1.0)):
         found = increasing_roots(function, np.zeros(1), -1.0, 1.0, 1e-9)
         assert found == pytest.approx([root], abs=1e-14)
-
-
-def test_steps_that_creep_are_replaced_by_halving():
-    """A derivative that is too large where the function is flat, as that half a step on may be."""
 
     def flat(places, _which):
         return np.tanh(places - 3.4), np.maximum(1 - np.tanh(places - 3.4) ** 2, 0.5)

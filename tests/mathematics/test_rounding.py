@@ -58,9 +58,11 @@ def test_ends_enclose_every_value_the_error_allows(truth, error, part):
 
 
 @given(positive, small)
-def test_ends_are_tight(value: float, error: float) -> None:
+def test_ends_are_tight_and_rounded_outwards(value: float, error: float) -> None:
     assert upper_end(value, error) <= value * (1 + 2.01 * error + 2.0**-52)
     assert lower_end(value, error) >= value * (1 - 2.01 * error - 2.0**-52)
+    assert Fraction(upper_end(value, error)) * (1 - Fraction(error)) >= Fraction(value)
+    assert Fraction(lower_end(value, error)) * (1 + Fraction(error)) <= Fraction(value)
 
 
 @pytest.mark.parametrize("error", [Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)])
@@ -71,12 +73,6 @@ def test_ends_of_a_large_error_enclose_the_furthest_values(truth: float, error: 
     assert upper_end(below, float(error)) == truth
     assert lower_end(above, float(error)) == truth
     assert below * (1 + float(error)) < truth < above / (1 - float(error))
-
-
-@given(positive, small)
-def test_ends_are_rounded_outwards(value: float, error: float) -> None:
-    assert Fraction(upper_end(value, error)) * (1 - Fraction(error)) >= Fraction(value)
-    assert Fraction(lower_end(value, error)) * (1 + Fraction(error)) <= Fraction(value)
 
 
 @given(st.integers(0, 10**40) | st.integers(1, 10**20).map(lambda root: root**2))

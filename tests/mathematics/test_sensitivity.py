@@ -76,8 +76,21 @@ def check_smooth(size: int, prior: tuple[float, ...], smoothness: dict[str, floa
 
 @pytest.mark.parametrize("prior", PRIORS, ids=label)
 def test_local_and_global(prior: tuple[float, ...]) -> None:
+    """In the order of the candidates, which is that of the oracle."""
     for size in (1, 2, 3, QUICK[len(prior)]):
         check_local_and_global(size, prior)
+    for size in (1, 2, QUICK[len(prior)]):
+        np.testing.assert_allclose(
+            local_sensitivities_at(candidates(size, len(prior)), np.array(prior)),
+            oracles.local_sensitivities(size, prior),
+            rtol=CLOSE,
+        )
+        for smoothness in SMOOTHNESS:
+            np.testing.assert_allclose(
+                smooth_sensitivities(size, np.array(prior), **smoothness),
+                oracles.smooth_sensitivities(size, prior, **smoothness),
+                rtol=CLOSE,
+            )
 
 
 @pytest.mark.parametrize(
@@ -123,23 +136,6 @@ def test_the_lower_envelope_is_the_least_of_all() -> None:
         value, place = np.array(values), np.arange(len(values))
         least = np.min(value + np.abs(place[:, None] - place), axis=1)
         assert _lower_envelope(value, 1.0) == pytest.approx(least)
-
-
-@pytest.mark.parametrize("prior", PRIORS, ids=label)
-def test_all_data_sets_at_once(prior: tuple[float, ...]) -> None:
-    """In the order of the candidates, which is that of the oracle."""
-    for size in (1, 2, QUICK[len(prior)]):
-        np.testing.assert_allclose(
-            local_sensitivities_at(candidates(size, len(prior)), np.array(prior)),
-            oracles.local_sensitivities(size, prior),
-            rtol=CLOSE,
-        )
-        for smoothness in SMOOTHNESS:
-            np.testing.assert_allclose(
-                smooth_sensitivities(size, np.array(prior), **smoothness),
-                oracles.smooth_sensitivities(size, prior, **smoothness),
-                rtol=CLOSE,
-            )
 
 
 @pytest.mark.parametrize(

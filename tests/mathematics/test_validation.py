@@ -43,13 +43,10 @@ def test_as_size(value: int) -> None:
     assert type(as_size(value)) is int
 
 
-def test_as_distance() -> None:
+def test_as_distance_and_as_prior() -> None:
     assert [as_distance(value) for value in (0, 1, np.int32(3))] == [0, 1, 3]
     with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
         as_distance(-1)
-
-
-def test_as_prior_broadcasts_a_scalar_only_where_k_is_known() -> None:
     assert as_prior(0.5, 3).tolist() == [0.5, 0.5, 0.5]
     assert as_prior([1, 2], 2).dtype == np.float64
     with pytest.raises(ValueError, match=r"prior=0\.5: .*each category, .* prior=\[0\.5, 0\.5\]"):

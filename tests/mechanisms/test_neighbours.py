@@ -33,7 +33,8 @@ def test_every_bound_is_lowered_to_what_the_others_imply(given: Any, wanted: Any
     assert Distance(*wanted) == found
 
 
-def test_distances_have_bounds_in_their_order() -> None:
+def test_distances_have_bounds_in_their_order_and_squares_the_largest_of_all() -> None:
+    """Against all ways to divide the records."""
     assert Distance.of(4) == Distance(4, 16, 4) == Distance.of(Distance.of(4))
     assert (Distance.of(4).stated, operator.index(Distance(4, 4, 1))) == (4, 4)
     assert Distance(4, 4, 1).stated == Distance(4, 4, 1) != Distance.of(4)
@@ -48,10 +49,6 @@ def test_distances_have_bounds_in_their_order() -> None:
     assert not Distance.of(4) <= Distance(5, 5, 1)
     assert not Distance(5, 5, 1) <= Distance.of(4)
     assert not Distance(4, 8, 2) <= Distance(4, 6, 2)
-
-
-def test_the_squares_among_counts_with_limits_are_the_largest_of_all() -> None:
-    """Against all ways to divide the records."""
     for limits in ((3, 1, 1), (2, 2), (4, 0, 1), (1, 1, 1, 1), (5,)):
         for records in range(7):
             ways = [

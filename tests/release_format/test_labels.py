@@ -197,7 +197,7 @@ def test_documents_and_sizes_of_groups_of_different_types():
     }
 
 
-def test_a_category_is_found_by_its_own_label_only():
+def test_categories_are_found_and_functions_get_each_by_their_own_label():
     release = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), guarantee(8))
     posterior = release.posterior
     assert posterior[np.int64(1)].mean() == posterior[1].mean()
@@ -208,9 +208,6 @@ def test_a_category_is_found_by_its_own_label_only():
             posterior.counts[label]
         with pytest.raises(ValueError, match="is not a category"):
             posterior.given([0, label])
-
-
-def test_functions_of_categories_get_each_by_its_own_label():
     release = ob.Release(
         (30, 5, 2), (0, 1, True), (1.0,) * 3, ob.KNormParameters(0.01), guarantee(37)
     )

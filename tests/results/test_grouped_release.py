@@ -21,7 +21,7 @@ CHANGED = replace(
 )  # one draw for all groups and the rest
 
 
-def test_a_mapping_from_groups_to_releases():
+def test_a_mapping_from_groups_to_releases_read_from_text_alone():
     assert list(ADDED) == ["north", "south", None]
     assert len(ADDED) == 3
     assert [release.counts for release in ADDED.values()] == [(3, 1), (0, 0), (7, 20)]
@@ -34,6 +34,8 @@ def test_a_mapping_from_groups_to_releases():
         ADDED.size = 3
     assert len({ADDED, replace(ADDED), CHANGED}) == 2
     assert (ADDED.guarantee.relation, CHANGED.guarantee.relation) == ("add/remove", "change-one")
+    with pytest.raises(TypeError, match="text: must be str or bytes"):
+        ob.Release.from_json({})
 
 
 def test_a_public_number_makes_groups_parts_of_one_table_with_a_rest():
@@ -94,11 +96,6 @@ def test_a_document_that_no_release_has_is_refused(name):
         text = json.dumps({**json.loads(ADDED.to_json()), **text})
     with pytest.raises(ValueError, match=message):
         ob.Release.from_json(text)
-
-
-def test_json_must_be_text():
-    with pytest.raises(TypeError, match="text: must be str or bytes"):
-        ob.Release.from_json({})
 
 
 def test_without_matplotlib_the_plot_says_what_to_install(monkeypatch):

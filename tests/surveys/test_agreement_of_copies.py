@@ -129,7 +129,7 @@ def test_all_numbers_follow_from_the_posterior_and_the_frames() -> None:
         assert row["combined_std"] == pytest.approx(combined.std.mean())
 
 
-def test_copies_agree_with_what_was_released_and_changed_ones_do_not() -> None:
+def test_copies_agree_where_pairs_can_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control shuffles a column: its margin stays, its pairs do not."""
     copies = posterior().synthetic(20, random_state=2)
     right = by_table(agreement(posterior(), copies, kind="population"))
@@ -141,9 +141,6 @@ def test_copies_agree_with_what_was_released_and_changed_ones_do_not() -> None:
     wrong = by_table(agreement(posterior(), shuffled, kind="population"))
     assert wrong["age"] == right["age"]
     assert wrong["age × region"]["difference"] > 3 * right["age × region"]["std"]
-
-
-def test_pairs_too_large_to_draw_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGEST_CLIQUE", 17)
     tables = agreement(posterior(), posterior().synthetic(1), kind="population")["table"]
     assert "vote × region" not in tables

@@ -25,7 +25,8 @@ GROUPS = GroupedRelease(
 SURVEY = ob.Survey(("vote", "table", "groups"), (VOTE, TABLE, GROUPS))
 
 
-def test_is_an_immutable_mapping():
+def test_is_an_immutable_mapping_whose_total_is_rounded_up():
+    """The exact sum of the floats 0.1 and 0.2 is no float; and infinity stays."""
     assert dict(SURVEY) == {"vote": VOTE, "table": TABLE, "groups": GROUPS}
     assert (len(SURVEY), list(SURVEY)) == (3, ["vote", "table", "groups"])
     assert SURVEY.measure == "MaxDivergence"
@@ -36,10 +37,6 @@ def test_is_an_immutable_mapping():
         SURVEY["vote"] = TABLE
     with pytest.raises(KeyError, match=r"not a question; .* 'table', 'gr"):
         SURVEY["votes"]
-
-
-def test_the_total_is_rounded_up():
-    """The exact sum of the floats 0.1 and 0.2 is no float; and infinity stays."""
     loss = ob.Survey(("vote", "table"), (VOTE, TABLE)).loss
     assert Fraction(loss.epsilon) > Fraction(0.1) + Fraction(0.2)
     loss = SURVEY.loss

@@ -136,7 +136,8 @@ def test_two_looks_at_a_table_are_one_with_less_noise_and_cells_without_noise_ar
     assert measured_effects((2,), (look((0,), [5, 6]),), 11) == {}
 
 
-def test_the_least_noisy_table_tells_of_a_pair() -> None:
+def test_the_least_noisy_table_tells_of_a_pair_and_strengths_are_told_apart() -> None:
+    """Tables of known strengths: the fitted ones lie about them, over two orders of magnitude."""
     wide, narrow = DiscreteLaplace(40.0), DiscreteGaussian(2.0)
     levels, three = (2, 2, 2), np.full(8, 25)
     looks = (look((0, 1, 2), three, wide), look((0, 1), [90, 10, 20, 80], narrow))
@@ -144,10 +145,6 @@ def test_the_least_noisy_table_tells_of_a_pair() -> None:
     alone = measured_effects(levels, looks[1:], 200)
     assert set(found) == {(0, 1), (0, 2), (1, 2)}
     assert found[0, 1].strength == alone[0, 1].strength > 2 * found[0, 2].strength
-
-
-def test_strengths_that_were_measured_are_told_from_each_other() -> None:
-    """Tables of known strengths: the fitted ones lie about them, over two orders of magnitude."""
     rng = np.random.default_rng(1)
     for true in (0.1, 0.4, 1.2):
         logs = []

@@ -181,8 +181,10 @@ def test_the_joint_loss_of_all_neighbours_is_what_is_debited(unit, size):
     assert joint_worst(whole, size) > 1.9 * claimed
 
 
-def test_the_noise_of_questions_is_independent():
-    """The correlation of 3 × 200 pairs is below 5 / sqrt(600), where shared noise has 1."""
+def test_questions_are_independent_and_as_single_queries():
+    """The correlation of 3 × 200 pairs is below 5 / sqrt(600), where shared noise has 1. With
+    almost no noise: the counts of the frame, in the order and of the kinds asked for.
+    """
     asked = {name: {"column": "age", "nulls": "old"} for name in ("once", "again")}
     measurement = ob.survey(context(split_evenly_over=1).query(), asked).resolve()
     data = frame()
@@ -192,11 +194,6 @@ def test_the_noise_of_questions_is_independent():
     limit = 5 / math.sqrt(once.size)
     assert abs(np.corrcoef(once, again)[0, 1]) < limit
     assert np.corrcoef(once, once)[0, 1] > limit
-
-
-# --- what comes back
-def test_a_survey_gives_what_single_queries_give():
-    """With almost no noise: the counts of the frame, in the order and of the kinds asked for."""
     query = context({"epsilon": 1e6}, split_evenly_over=1).query()
     answers = ob.survey(query, questions()).release()
     assert list(answers) == ["vote", "by region", "table"]
@@ -204,6 +201,9 @@ def test_a_survey_gives_what_single_queries_give():
     assert answers["by region"].counts == ((15, 15), (15, 15))
     assert answers["table"].counts == (10,) * 6
     assert answers["table"].prior == (0.5,) * 6
+
+
+# --- what comes back
 
 
 @pytest.mark.parametrize("during", ["counting", "the first draw", "the last draw"])

@@ -205,7 +205,7 @@ def test_people_are_those_of_the_column_that_the_unit_names(step: Any, people: b
     assert asked.distance == ob.Distance.limited(3, 1 if people else 3)
 
 
-def test_a_person_is_counted_once_for_a_value() -> None:
+def test_a_person_is_counted_once_and_nothing_is_copied() -> None:
     frame = pl.DataFrame(
         {"person": [1, 1, 1, 2, None, None], "x": ["a", "a", None, None, "a", "a"]}
     )
@@ -216,9 +216,6 @@ def test_a_person_is_counted_once_for_a_value() -> None:
     for nulls, expected in (("a", {"a": 3}), ("none", {"a": 2, "none": 2}), (ob.DROP, {"a": 2})):
         counts = ob.discover(query, "x", nulls=nulls)._bound.chain
         assert dict(pl.concat(counts(frame.lazy()).batches()).rows()) == expected
-
-
-def test_what_is_counted_is_neither_copied_nor_shown() -> None:
     counts = module.CountedKeys(lambda: iter([pl.DataFrame({"key": ["a secret"], "number": [1]})]))
     with pytest.raises(TypeError, match="are not copied"):
         counts.__reduce__()

@@ -275,13 +275,23 @@ def test_far_from_the_threshold_only_noise_is_unknown(law: Threshold) -> None:
     assert effective(found) == math.inf
 
 
-def test_listed_keys_have_a_flat_prior_on_all_counts() -> None:
+def test_listed_keys_have_a_flat_prior_in_any_units(monkeypatch: pytest.MonkeyPatch) -> None:
     noisy = np.array([-2, 0, 3, 12])
     found = counts_of_keys(NoisyKeys(LAWS[2], NONE, noisy))
     for i, y in enumerate(noisy):
         n = np.arange(60)
         p = np.array([noise_mass(LAWS[2], int(y) - int(one)) for one in n])
         assert found.mean[i] == pytest.approx(n @ p / p.sum())
+    law, rng = GaussianThreshold(61.0, 350), np.random.default_rng(7)
+    counts = rng.poisson(np.exp(5.5 + rng.standard_normal(300)))
+    noisy = counts + simulated(law, counts.size, rng)
+    keys = NoisyKeys(law, noisy[noisy >= law.threshold], NONE)
+    fine = counts_of_keys(keys)
+    monkeypatch.setattr("opendp_bayes.unlisted.posterior.law_of_keys._RESOLVED", 10)
+    coarse = counts_of_keys(keys)
+    assert (fine._lattice.unit, coarse._lattice.unit) == (1, 6)
+    assert np.abs(fine.mean - coarse.mean).max() < 0.1 * law.std
+    assert np.abs(fine.interval() - coarse.interval()).max() < 0.2 * law.std
 
 
 def test_wide_noise_in_units_has_the_moments_of_the_noise() -> None:
@@ -295,19 +305,6 @@ def test_wide_noise_in_units_has_the_moments_of_the_noise() -> None:
         assert math.sqrt(records**2 @ lattice.masses) == pytest.approx(law.std, rel=1e-3)
         assert lattice.units(np.array([law.threshold])) == lattice.threshold
         assert lattice.units(np.array([law.threshold - 1])) == lattice.threshold - 1
-
-
-def test_units_change_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    law, rng = GaussianThreshold(61.0, 350), np.random.default_rng(7)
-    counts = rng.poisson(np.exp(5.5 + rng.standard_normal(300)))
-    noisy = counts + simulated(law, counts.size, rng)
-    keys = NoisyKeys(law, noisy[noisy >= law.threshold], NONE)
-    fine = counts_of_keys(keys)
-    monkeypatch.setattr("opendp_bayes.unlisted.posterior.law_of_keys._RESOLVED", 10)
-    coarse = counts_of_keys(keys)
-    assert (fine._lattice.unit, coarse._lattice.unit) == (1, 6)
-    assert np.abs(fine.mean - coarse.mean).max() < 0.1 * law.std
-    assert np.abs(fine.interval() - coarse.interval()).max() < 0.2 * law.std
 
 
 @pytest.mark.parametrize(
@@ -331,7 +328,7 @@ def test_few_keys_and_any_rest_have_a_posterior(drawn: list[int], rest: int | No
 
 
 # Shares.
-def test_shares_of_certain_counts_are_beta() -> None:
+def test_shares_and_intensities_are_those_of_their_components() -> None:
     law = LaplaceThreshold(0.02, 3)
     keys = NoisyKeys(law, NONE, np.array([30, 10]), 20, DiscreteLaplace(0.02))
     found = counts_of_keys(keys)
@@ -343,9 +340,6 @@ def test_shares_of_certain_counts_are_beta() -> None:
         assert shares.interval(0.9)[0] == pytest.approx(exact.ppf([0.05, 0.95]), abs=0.02)
     draws = found.shares.draws(50, np.random.default_rng(0))
     assert draws.sum(axis=1) == pytest.approx(np.ones(50))
-
-
-def test_intensities_of_shown_keys_are_those_of_their_components() -> None:
     law, weights = LaplaceThreshold(0.02, 3), np.array([40.0, 3.0])
     found = CountsOfKeys(NoisyKeys(law, np.array([4]), NONE), given(law, weights))
     drawn = found._intensities(4000, np.random.default_rng(8))[:, 0]
@@ -453,7 +447,7 @@ def test_the_interval_of_the_rest_has_its_proved_share(epsilon, away, share):
         assert np.exp(noise.log_mass(z))[held].sum() >= 0.95
 
 
-def test_draws_of_the_rest_are_those_of_a_flat_prior() -> None:
+def test_hidden_keys_are_bounded_and_their_sum_is_drawn_flat() -> None:
     noise = DiscreteLaplace(4.0)
     keys = NoisyKeys(LAWS[0], NONE, NONE, -2, noise)
     h = np.arange(300)
@@ -464,9 +458,6 @@ def test_draws_of_the_rest_are_those_of_a_flat_prior() -> None:
     wide = NoisyKeys(LAWS[0], NONE, NONE, 10**9, DiscreteLaplace(1e6))
     drawn = wide.rest_draws(20_000, np.random.default_rng(9))
     assert drawn.std() == pytest.approx(math.sqrt(2) * 1e6, rel=0.1)
-
-
-def test_a_hidden_key_has_no_more_than_the_bound() -> None:
     law = OptimalThreshold(1.0, 1e-8)
     assert hidden_bound(law, 0.95) == 20
     assert 1 - float(law.shown(20)) == pytest.approx(0.0836, abs=5e-5)

@@ -116,8 +116,10 @@ def test_several_keys_and_several_records() -> None:
     assert (of_two, of_any) == pytest.approx((0.36, 0.8341), abs=1e-4)
 
 
-def test_a_second_accountant() -> None:
-    """Of keys that others hold, none of them new: products of noise, with its rounding."""
+def test_a_second_accountant_and_deltas_about_the_threshold() -> None:
+    """Of keys that others hold, none of them new: products of noise, with its rounding. A
+    negative control: `P(1 + Z > threshold)`, where counts at the threshold are shown too.
+    """
     far = 10**6
     gaussian = privacy_loss_distribution.from_discrete_gaussian_mechanism
     laplace = privacy_loss_distribution.from_discrete_laplace_mechanism
@@ -128,10 +130,6 @@ def test_a_second_accountant() -> None:
     ):
         delta = theirs.self_compose(keys).get_delta_for_epsilon(epsilon)
         assert delta_of_discovery(law, epsilon, keys=keys) == pytest.approx(delta, rel=1e-3)
-
-
-def test_the_delta_of_a_count_above_the_threshold_is_not_that_of_one_at_it() -> None:
-    """A negative control: `P(1 + Z > threshold)`, where counts at the threshold are shown too."""
     noise = listed_keys.laplace(1.0, 5)
     truth = listed_keys.largest(noise, [[(0, 1)]], [1.0])[0]
     found = delta_of_discovery(LaplaceThreshold(1.0, 5), 1.0)

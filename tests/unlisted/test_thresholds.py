@@ -169,7 +169,8 @@ def test_an_optimal_law_meets_its_delta() -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_chances_and_moments_are_those_of_the_masses(law: thresholds.Threshold) -> None:
+def test_chances_and_moments_are_those_of_masses_and_draws(law: thresholds.Threshold) -> None:
+    """Chi-square at `oracles.FALSE_ALARM`; a scale wrong by 30 % is noticed."""
     first, p = law.masses
     value = first + np.arange(p.size)
     assert math.fsum(p) == pytest.approx(1, abs=1e-13)
@@ -184,6 +185,15 @@ def test_chances_and_moments_are_those_of_the_masses(law: thresholds.Threshold) 
         least = law.least_shown(share)
         assert law.shown(least) >= share
         assert least == 1 or law.shown(least - 1) < share
+    drawn = law.draws(60_000)
+    assert drawn.dtype == law.draws(0).dtype == np.int64
+    assert law.draws(0).shape == (0,)
+    assert drawn.shape == (60_000,)
+    first, p = law.masses
+    masses: dict[Any, float] = dict(enumerate(p.tolist(), start=first))
+    assert not oracles.rejects(Counter(drawn.tolist()), masses)
+    wider = Counter(np.rint(drawn * 1.3).astype(int).tolist())
+    assert oracles.rejects(wider, masses)
 
 
 def test_tables_leave_out_less_than_they_say() -> None:
@@ -195,20 +205,6 @@ def test_tables_leave_out_less_than_they_say() -> None:
         beyond = noise.log_at_most(first - 1), noise.log_at_least(first + p.size)
         assert np.exp(beyond).sum() < (1e-18)
         assert law.noise == noise
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_draws_follow_the_law(law: thresholds.Threshold) -> None:
-    """Chi-square at `oracles.FALSE_ALARM`; a scale wrong by 30 % is noticed."""
-    drawn = law.draws(60_000)
-    assert drawn.dtype == law.draws(0).dtype == np.int64
-    assert law.draws(0).shape == (0,)
-    assert drawn.shape == (60_000,)
-    first, p = law.masses
-    masses: dict[Any, float] = dict(enumerate(p.tolist(), start=first))
-    assert not oracles.rejects(Counter(drawn.tolist()), masses)
-    wider = Counter(np.rint(drawn * 1.3).astype(int).tolist())
-    assert oracles.rejects(wider, masses)
 
 
 def test_values_are_equal_and_travel() -> None:

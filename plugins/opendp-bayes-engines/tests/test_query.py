@@ -88,7 +88,7 @@ def test_what_a_query_refuses() -> None:
         made(TABLE).query().counts_of_values("age", always=[], nulls=2**63)
 
 
-def test_an_identifier_must_be_one_that_engines_share() -> None:
+def test_an_identifier_is_one_that_engines_share_and_a_query_stays() -> None:
     for name, match in (("real", "is not counted within"), ("list", "polars does not share")):
         table = pl.LazyFrame({"real": [1.5], "list": [[1]], "day": [datetime.date(2020, 1, 1)]})
         with pytest.raises(TypeError, match=match):
@@ -100,9 +100,6 @@ def test_an_identifier_must_be_one_that_engines_share() -> None:
     bounds = dp.unit_of(contributions=[dp.polars.Bound(by=["day"], per_group=1, num_groups=1)])
     with pytest.raises(ValueError, match="must be unit_of"):
         context(table, privacy_unit=bounds, privacy_loss=dp.loss_of(epsilon=1.0))
-
-
-def test_a_query_stays_as_it_is() -> None:
     query = made(TABLE).query()
     older = query.filter(("age", ">=", 40))
     assert counts(query, TABLE, ("vote", ["no", "yes"], "none", "other")) == [3, 2, 1, 1]

@@ -167,7 +167,7 @@ def test_the_choice_ends_where_little_is_missing(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "k"), [(300, 3), (60, 4)])
-def test_reach_with_the_smoothness_chosen(size: int, k: int) -> None:
+def test_reach_also_with_the_smoothness_chosen(size: int, k: int) -> None:
     prior, balanced = (1.0,) * k, np.full(k, size // k)
     setting = {"size": size, "prior": prior, "epsilon": 1.0}
     found = calibrate_thoroughly(ob.mechanisms.SmoothHellingerExponential(1.0), **setting)
@@ -181,11 +181,6 @@ def test_reach_with_the_smoothness_chosen(size: int, k: int) -> None:
         other = calibrate_thoroughly(template, tune=False, **setting)
         width = other.width(balanced, np.array(prior))
         assert found.width(balanced, np.array(prior)) <= width * 1.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("size", "k"), [(300, 3), (60, 4)])
-def test_reach(size: int, k: int) -> None:
     prior = (1.0,) * k
     template = ob.mechanisms.SmoothHellingerExponential(1.0, gamma=0.25)
     setting = {"size": size, "prior": prior, "epsilon": 1.0, "tune": False}

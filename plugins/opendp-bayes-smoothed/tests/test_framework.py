@@ -81,7 +81,7 @@ def test_smoothed_map(posterior: dp.Transformation) -> None:
     assert ob.Release.from_json(release.to_json()) == release
 
 
-def test_a_budget_is_compared(posterior: dp.Transformation) -> None:
+def test_measures_are_compared_by_hulls_and_sizes(posterior: dp.Transformation) -> None:
     measurement = posterior >> obs.then_sampling_histogram(obs.smoothed(CORNERS, size=SIZE), 0.8)
     loss = measurement.map(1)
     assert measurement.check(1, (3.0, loss.delta(3.0)))
@@ -95,19 +95,6 @@ def test_a_budget_is_compared(posterior: dp.Transformation) -> None:
         assert loss > (3.0, "a")
     with pytest.raises(dp.OpenDPException, match=r"ε=-3.0: must be at least 0"):
         measurement.check(1, (-3.0, 0.1))
-
-
-def test_the_posterior_of_a_sample_is_its_plug_in(posterior: dp.Transformation) -> None:
-    """Summed over all data sets, as the page says; negative control: drawn with replacement."""
-    sample = (posterior >> obs.then_sampling_histogram(approximate(), 0.3))(FRAME)
-    assert sample.posterior.mean()[0] == pytest.approx(sample.plug_in.mean(), abs=1e-9)
-    assert sample.posterior.std()[0] == pytest.approx(sample.plug_in.std(), rel=1e-6)
-    repeated = posterior >> obs.then_sampling_histogram(approximate(), 0.3, replacement="with")
-    wider = repeated(FRAME)
-    assert wider.posterior.std()[0] > 1.05 * wider.plug_in.std()
-
-
-def test_measures_are_equal_exactly_when_their_hulls_and_sizes_are() -> None:
     measure = obs.smoothed(CORNERS, size=SIZE)
     assert measure == obs.smoothed([*CORNERS, [0.5, 0.5]], size=SIZE)
     others = [
@@ -119,6 +106,16 @@ def test_measures_are_equal_exactly_when_their_hulls_and_sizes_are() -> None:
     for other in [*others, *built_in, approximate()]:
         assert measure != other
     assert measure.descriptor.size == SIZE
+
+
+def test_the_posterior_of_a_sample_is_its_plug_in(posterior: dp.Transformation) -> None:
+    """Summed over all data sets, as the page says; negative control: drawn with replacement."""
+    sample = (posterior >> obs.then_sampling_histogram(approximate(), 0.3))(FRAME)
+    assert sample.posterior.mean()[0] == pytest.approx(sample.plug_in.mean(), abs=1e-9)
+    assert sample.posterior.std()[0] == pytest.approx(sample.plug_in.std(), rel=1e-6)
+    repeated = posterior >> obs.then_sampling_histogram(approximate(), 0.3, replacement="with")
+    wider = repeated(FRAME)
+    assert wider.posterior.std()[0] > 1.05 * wider.plug_in.std()
 
 
 def test_nothing_converts_the_smoothed_measure(posterior: dp.Transformation) -> None:
@@ -160,7 +157,8 @@ def test_a_context_and_the_core_refuse_the_smoothed_measure(posterior: dp.Transf
         )
 
 
-def test_features_are_asked_for_and_every_public_name_is_there() -> None:
+def test_features_are_asked_for_and_only_public_modules_are_used() -> None:
+    """What the page on extending says of a plugin; negative control: an import from within."""
     dp.disable_features("honest-but-curious")
     with pytest.raises(ValueError, match="smoothed builds on components"):
         obs.smoothed(CORNERS, size=SIZE)
@@ -168,6 +166,17 @@ def test_features_are_asked_for_and_every_public_name_is_there() -> None:
     assert all(getattr(obs, name) is not None for name in obs.__all__)
     with pytest.raises(AttributeError, match="opendp_bayes_smoothed' has no attribute 'smooth'"):
         obs.smooth  # noqa: B018
+    public = {"opendp_bayes", "opendp_bayes.extend", "opendp_bayes.extend.framework"}
+
+    def used(text: str) -> set[str]:
+        nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+        return {node.module or "" for node in nodes} - public
+
+    folder = Path(obs.__file__).parent
+    texts = [path.read_text(encoding="utf-8") for path in folder.glob("*.py")]
+    assert len(texts) > 10
+    assert not {name for text in texts for name in used(text) if name.startswith("opendp_bayes.")}
+    assert used("from opendp_bayes.mathematics.simplex import ranks") - public
 
 
 def test_the_mathematics_loads_neither_opendp_nor_polars() -> None:
@@ -189,18 +198,3 @@ def test_nothing_handed_out_changes_the_smoothed_map(posterior: dp.Transformatio
         object.__setattr__(guarantee, "vertices", ((0.5, 0.5),))
     assert loss.delta(0.5) != delta, "the control: a value in hand does change"
     assert measurement.map(1).delta(0.5) == delta
-
-
-def test_only_public_modules_of_the_package_are_used() -> None:
-    """What the page on extending says of a plugin; negative control: an import from within."""
-    public = {"opendp_bayes", "opendp_bayes.extend", "opendp_bayes.extend.framework"}
-
-    def used(text: str) -> set[str]:
-        nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
-        return {node.module or "" for node in nodes} - public
-
-    folder = Path(obs.__file__).parent
-    texts = [path.read_text(encoding="utf-8") for path in folder.glob("*.py")]
-    assert len(texts) > 10
-    assert not {name for text in texts for name in used(text) if name.startswith("opendp_bayes.")}
-    assert used("from opendp_bayes.mathematics.simplex import ranks") - public

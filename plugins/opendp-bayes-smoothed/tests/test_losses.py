@@ -60,7 +60,7 @@ def test_composition_is_above_the_truth() -> None:
     assert Fraction(PLAIN.delta(epsilon)) < truth, "the control: one release alone"
 
 
-def test_the_epsilon_found_is_on_the_private_side() -> None:
+def test_losses_are_stated_and_found_on_the_private_side() -> None:
     for loss, delta in ((PLAIN, 0.36), (NOISY, 0.01)):
         epsilon = loss.epsilon(delta)
         assert loss.delta(epsilon) <= delta < loss.delta(epsilon * (1 - 1e-5))
@@ -71,9 +71,6 @@ def test_the_epsilon_found_is_on_the_private_side() -> None:
             PLAIN.epsilon(delta)
     none = SmoothedLoss(GUARANTEE, obs.SamplingHistogram(rate=0.5), 0)
     assert (none.pure_epsilon, none.delta(0.0), none.epsilon(1e-9)) == (0, 0, 0)
-
-
-def test_a_statement_rounds_up() -> None:
     text = PLAIN.statement((0.1, 1.0))
     for epsilon in (0.1, 1.0):
         stated = text.split(f" at ε = {epsilon:g}")[0].split()[-1]

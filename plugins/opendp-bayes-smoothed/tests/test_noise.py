@@ -33,8 +33,11 @@ def test_the_noised_histogram_equals_the_definition(size, samples, scale, k, lar
             assert truth < alone, "the control: sampling without the noise is far above"
 
 
-def test_the_kernel_is_a_law_and_too_little_noise_is_caught() -> None:
-    """Negative control: the δ of 10 % less noise is above, that of 10 % more below."""
+def test_the_kernel_is_a_law_and_errors_are_counted() -> None:
+    """Negative control: the δ of 10 % less noise is above, that of 10 % more below. And the
+    roundings of a sum over the samples between them. With probabilities too low by their error:
+    still a bound, at every outcome.
+    """
     own, less, more = (log_noised_profiles(8, 5, 2, scale, 0.2) for scale in (2.0, 1.8, 2.2))
     assert np.all(less > own)
     assert np.all(more < own)
@@ -43,12 +46,6 @@ def test_the_kernel_is_a_law_and_too_little_noise_is_caught() -> None:
     assert kernel.sum(axis=1) == pytest.approx(np.ones(7), rel=1e-13)
     assert log_noised_profiles(2000, 1000, 2, 2.0, 0.5) is None
     assert log_noised_profiles(10**6, 10, 3, 2.0, 0.5) is None
-
-
-def test_errors_are_added_and_outcomes_in_doubt_count() -> None:
-    """And the roundings of a sum over the samples between them. With probabilities too low by
-    their error: still a bound, at every outcome.
-    """
     for samples in (3, 30):
         _, error = _noised_laws(40, samples, 2, 5.0)
         assert error >= 2.0**-35 + (samples + 1) * 2.0**-51 + 2 * 2.0**-49 * samples / 5

@@ -92,12 +92,21 @@ def test_the_utility_of_an_election_equals_the_definition() -> None:
             assert found == pytest.approx(truth, rel=1e-9, abs=1e-13)
 
 
-def test_coin_flipping() -> None:
-    """The paper's example: the record comes out with probability p, the other value otherwise."""
+def test_smoothed_utility_and_coins() -> None:
+    """The paper's example: the record comes out with probability p, the other value otherwise.
+    Justification 3: the expectation of the utility of each database.
+    """
     for t in (0.5, 0.7, 0.9):
         assert utility([[1, 0], [0, 1]], t) == 1
         assert utility([[0.5, 0.5], [0.5, 0.5]], t) == 0
     assert utility([[0.8, 0.2], [0.2, 0.8]], 0.6) == pytest.approx(0.2 / 0.4)
+
+    def of_database(x: tuple[int, ...]) -> float:
+        known = [tuple(n - (i == j) for j, n in enumerate(x)) for i in (0, 1) if x[i]]
+        return max(utility(laws_of(rest, 4), threshold(0.3)) for rest in known)
+
+    found = obs.smoothed_value(of_database, CORNERS, 8)
+    assert 0 < found <= 2 * obs.smoothed_delta(CORNERS, 8, 0.5, 0.3)
 
 
 def test_lemma_2_and_10_for_two_categories() -> None:
@@ -162,19 +171,13 @@ def test_justifications_1_and_2() -> None:
     assert kept(p, q, 0.0) < 1 - 2 * divergence(p, q, 0.0)
 
 
-def test_the_smoothed_utility_is_at_most_twice_the_delta() -> None:
-    """Justification 3: the expectation of the utility of each database."""
-
-    def of_database(x: tuple[int, ...]) -> float:
-        known = [tuple(n - (i == j) for j, n in enumerate(x)) for i in (0, 1) if x[i]]
-        return max(utility(laws_of(rest, 4), threshold(0.3)) for rest in known)
-
-    found = obs.smoothed_value(of_database, CORNERS, 8)
-    assert 0 < found <= 2 * obs.smoothed_delta(CORNERS, 8, 0.5, 0.3)
-
-
-def test_smoothed_implies_distributional() -> None:
-    """Proposition 9 on random mechanisms; strictly weaker where the others hide the record."""
+def test_smoothed_implies_distributional_by_arithmetic() -> None:
+    """Proposition 9 on random mechanisms; strictly weaker where the others hide the record. n =
+    1: there are no others, so the simulator is one law between those of the two values, and at
+    ε = 0 half of their distance away from both. And the histogram itself: nothing hides a
+    record from one who knows all others, and the others hide it from one who knows how they are
+    drawn.
+    """
     rng = np.random.default_rng(0)
     smaller = 0
     for size, epsilon in product((2, 3, 4), (0.0, 0.5)):
@@ -184,13 +187,6 @@ def test_smoothed_implies_distributional() -> None:
         assert found <= own * (1 + 1e-7) + 1e-7
         smaller += found < 0.9 * own
     assert smaller > 2
-
-
-def test_distributional_against_arithmetic() -> None:
-    """n = 1: there are no others, so the simulator is one law between those of the two values, and
-    at ε = 0 half of their distance away from both. And the histogram itself: nothing hides a record
-    from one who knows all others, and the others hide it from one who knows how they are drawn.
-    """
     law = lambda x: np.array([0.8, 0.2] if x[0] else [0.2, 0.8])  # noqa: E731
     for corners in (CORNERS, [[0.3, 0.7]]):
         assert paper.distributional(law, corners, 1, 0.0) == pytest.approx(0.3, abs=1e-7)

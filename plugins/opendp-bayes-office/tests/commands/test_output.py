@@ -330,12 +330,9 @@ def test_without_output_a_release_of_standard_input_is_kept_in_the_working_direc
     assert Release.from_json(Path("vote.json").read_bytes()).categories == ("a", "b")
 
 
-def test_the_name_of_a_kept_release_is_one_of_a_file(votes: Path) -> None:
+def test_names_of_kept_releases_and_printed_ones_are_kept_nowhere(votes: Path) -> None:
     names = {"../a/b": "votes-a-b.json", "a × b": "votes-a-b.json", "***": "votes-release.json"}
     for name, expected in (names | {"x" * 300: f"votes-{'x' * 60}.json"}).items():
         assert output.beside(votes, name) == votes.with_name(expected)
-
-
-def test_a_printed_release_is_kept_nowhere(votes: Path) -> None:
     run("release", votes, *RELEASE, "-o", "-")
     assert os.listdir() == ["votes.csv"]

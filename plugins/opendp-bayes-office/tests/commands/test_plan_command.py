@@ -7,7 +7,7 @@ import pytest
 from tests.helpers.command_line import run
 
 
-def test_what_cannot_be_used_is_listed_with_the_reason_and_what_is_simulated_is_marked() -> None:
+def test_names_reasons_and_what_is_simulated_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = run(
         "plan", "--guess-size", 500, "--prior", "1,1,1,1", "--rho", 0.1, "--contributions", 2
     )
@@ -21,9 +21,6 @@ def test_what_cannot_be_used_is_listed_with_the_reason_and_what_is_simulated_is_
     )
     assert re.search(r"LaplaceParameters \(discrete, private\)( +[\d.]+){3} +0\.\d{4}\*", shown)
     assert "* marks what is simulated." in " ".join(shown.split())
-
-
-def test_names_and_reasons_are_whole_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = run("plan", "--guess-size", 30, "--prior", "1,1", "--epsilon", 1)
     assert "…" not in shown

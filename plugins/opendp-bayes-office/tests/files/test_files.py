@@ -55,15 +55,12 @@ def test_whole_numbers_beyond_64_bits_are_other_values_and_not_none(kind, tmp_pa
     assert found == {"1": 1, "2": 2, "none": 1, "other": 2}
 
 
-def test_the_command_reads_a_folder(tmp_path):
+def test_the_command_reads_a_folder_or_ends_in_one_line(tmp_path):
     for name, votes in (("a", ["no", "yes"]), ("b", ["yes", None])):
         pl.DataFrame({"vote": votes}).write_parquet(tmp_path / f"{name}.parquet")
     asked = ("--column", "vote", "--categories", "no,yes", "--nulls", "none", "--epsilon", "1e5")
     made = run("release", tmp_path, *asked, "-o", "-")
     assert ob.Release.from_json(made).counts == (1, 2, 1, 0)
-
-
-def test_files_that_cannot_be_read_together_end_in_one_line(tmp_path):
     pl.DataFrame({"vote": ["yes"]}).write_parquet(tmp_path / "a.parquet")
     pl.DataFrame({"vote": [1]}).write_parquet(tmp_path / "b.parquet")
     said = run(

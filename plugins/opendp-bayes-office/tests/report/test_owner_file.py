@@ -150,7 +150,7 @@ def test_every_way_of_cleaning_a_column_is_the_owners(nulls: str, chosen: Any) -
             column(other)
 
 
-def test_an_owner_who_is_silent_allows_no_other_measure() -> None:
+def test_the_owner_allows_measures_and_plugins() -> None:
     pure = OWNER.replace("rho_at_most = 0.5\ndelta_at_most = 1e-6\n", "")
     assert answered(question(), pure).privacy.epsilon == 1.0
     for privacy, name in (("rho = 0.1", "rho"), ("epsilon = 0.1\ndelta = 1e-9", "delta")):
@@ -158,9 +158,6 @@ def test_an_owner_who_is_silent_allows_no_other_measure() -> None:
             answered(question(privacy), pure)
     with pytest.raises(SpecificationError, match="rows_per_identifier=1: must be left out"):
         answered(question("epsilon = 1.0\nrows_per_identifier = 1"), PUBLIC)
-
-
-def test_a_plugin_runs_where_the_owner_names_it() -> None:
     named = OWNER.replace("epsilon_at_most", 'plugins = ["hamming_exponential"]\nepsilon_at_most')
     asked = question(result='mechanism = "hamming_exponential"')
     assert answered(asked, named).results[0].mechanism == "hamming_exponential"
