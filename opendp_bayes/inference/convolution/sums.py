@@ -376,6 +376,6 @@ def _of_others(values: Any, times: Integers, sums: Integers | None) -> Any:
 
 def _product(waves: Any, times: Integers) -> Any:
     """The product of transforms, each so many times."""
-    several = times > 1
+    several, once = times > 1, (times == 1).reshape(-1, 1, 1)
     powers = waves[several] ** times[several].reshape(-1, 1, 1)
-    return np.prod(waves[times == 1], axis=0) * np.prod(powers, axis=0)
+    return np.prod(waves, axis=0, where=once) * np.prod(powers, axis=0)
