@@ -203,6 +203,7 @@ def counts_and_unit(
         raise TypeError(
             "query: must be a query on a polars frame, as `context.query()` gives, not"
             f" {'a Context itself' if isinstance(query, Context) else type(query).__name__}."
+            " Groups are asked for by `by=['region']`, without `group_by`."
         )
     distance = distance_of_unit(counts.map(parts_of(base).d_in))
     truncated = bool(rule) or identifier_of(counts.input_metric) is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import Measurement, Transformation
 
 from opendp_bayes.accounting.losses import loss_of
@@ -32,7 +32,7 @@ from opendp_bayes.queries.mechanism_choice import (
     mechanism_for_groups,
     named_mechanism,
 )
-from opendp_bayes.queries.question import Columns, Countable, LeftOut, Question
+from opendp_bayes.queries.question import Countable, LeftOut, Question
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease, Release
@@ -41,7 +41,6 @@ from opendp_bayes.trusted.budget import loss_in, relative_to_budget, shown
 from opendp_bayes.trusted.measurements import measurement_of
 from opendp_bayes.trusted.posteriors import make_dirichlet_multinomial
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, groups_and_labels
-from opendp_bayes.trusted.stable_plans import ungrouped
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +193,7 @@ def ask(
     mechanism: str | Mechanism = "auto",
     options: Mapping[str, Option] | None = None,
 ) -> BoundQuery:
-    """Put a question to an OpenDP query on a polars frame that is not grouped (`before_groups`), or
-    to any other `Countable`.
+    """Put a question to an OpenDP query on a polars frame, or to any other `Countable`.
 
     `mechanism` and `options` are those of `posterior`. Reads no data.
 
@@ -222,26 +220,6 @@ def ask(
         result = _marked(question, split_of(space))
     fit = fit_of(mechanism, settings, space, learned=question.learned)
     return BoundQuery(*unit, result, question, counts, frame, posterior, space, fit)
-
-
-def before_groups(query: Any) -> tuple[Any, tuple[str, ...]]:
-    """The query without its `group_by`, and the columns that it was grouped by; none where it was
-    not.
-    """
-    if isinstance(query, LazyGroupByQuery):
-        return ungrouped(query)
-    # A query on a frame has any attribute that polars has.
-    return query, () if isinstance(query, LazyFrameQuery) else tuple(getattr(query, "by", ()))
-
-
-def either(grouped_by: tuple[str, ...], by: Columns | None) -> Columns | None:
-    """The columns to group by: those that the query was grouped by, or the argument `by`."""
-    if grouped_by and by is not None:
-        raise ValueError(
-            f"by={told(by)}: the query is grouped already, by {', '.join(map(repr, grouped_by))};"
-            " leave out one of the two."
-        )
-    return grouped_by or by
 
 
 def _marked(

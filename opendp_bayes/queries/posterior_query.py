@@ -7,11 +7,11 @@ from typing import Any, Literal, TypeVar, overload
 
 import polars as pl
 from opendp.context import Query
-from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.extras.polars import LazyFrameQuery
 
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.queries.base import AskedQuery
-from opendp_bayes.queries.bound_query import BoundQuery, ask, before_groups, either
+from opendp_bayes.queries.bound_query import BoundQuery, ask
 from opendp_bayes.queries.mechanism_choice import Option
 from opendp_bayes.queries.question import Categories, Columns, Countable, Policy, Question, Unknown
 from opendp_bayes.release_format.data import Value
@@ -26,7 +26,7 @@ R = TypeVar("R", Release, GroupedRelease)
 
 # `context.query()` is typed as either kind of query; a `Query` that is none on a frame is refused.
 @overload
-def posterior(  # type: ignore[overload-overlap]
+def posterior(
     query: Query | LazyFrameQuery | Countable,
     column: Columns,
     *,
@@ -45,7 +45,7 @@ def posterior(  # type: ignore[overload-overlap]
 
 @overload
 def posterior(
-    query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
+    query: Query | LazyFrameQuery | Countable,
     column: Columns,
     *,
     by: Columns | None = None,
@@ -63,7 +63,7 @@ def posterior(
 
 @deferred_interrupts()
 def posterior(
-    query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
+    query: Query | LazyFrameQuery | Countable,
     column: Columns,
     *,
     by: Columns | None = None,
@@ -86,9 +86,9 @@ def posterior(
 
     Parameters
     ----------
-    query : Query or LazyFrameQuery or LazyGroupByQuery or Countable
+    query : Query or LazyFrameQuery or Countable
         `context.query()`, with any plan of the user's own after it (filter, with_columns, casts,
-        truncation by identifier, then `group_by`); or a `Countable` of a plugin.
+        truncation by identifier); or a `Countable` of a plugin.
     column : Columns
         The column whose categories are counted: Enum, String, Categorical, integer or Boolean. A
         list of them asks for their joint table, whose labels are tuples with one value of each
@@ -99,8 +99,8 @@ def posterior(
         table or groups, a mapping from columns to their labels. Where nobody can list them, ask
         `discover`.
     by : Columns, optional
-        The column that says which group a record is in, or a list of them, whose groups are tuples;
-        `query.group_by(...)` does the same. The groups are public: those that `categories` has of
+        The column that says which group a record is in, or a list of them, whose groups are tuples.
+        The groups are public: those that `categories` has of
         the column, or every combination of the columns' own. Records of no group are counted in a
         cell of their own, which no grouped release contains.
     prior : Prior or {"auto", "learned"}, default "auto"
@@ -150,8 +150,6 @@ def posterior(
         spent.
     """
     require_features("posterior")
-    query, grouped_by = before_groups(query)
-    by = either(grouped_by, by)
     question = Question.of(
         column,
         by=by,

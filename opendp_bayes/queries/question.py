@@ -250,8 +250,7 @@ def as_cell(cell: Any, length: int, argument: str) -> tuple[Value, ...]:
 class Countable(Protocol):
     """A query that can count, whatever its data are in: the door for other kinds than OpenDP's
     polars queries. Where it limits the rows of each identifier by a fixed rule, its attribute
-    `kept` may say so in words, as `PrivacyGuarantee.kept` does. Where it was grouped itself, its
-    attribute `by` has the names of the columns.
+    `kept` may say so in words, as `PrivacyGuarantee.kept` does.
     """
 
     def counts_of(self, question: Question) -> tuple[Transformation, Query]:

@@ -13,7 +13,7 @@ import polars as pl
 from opendp.combinators import make_composition
 from opendp.context import Query
 from opendp.core import new_function
-from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import Measurement, Transformation
 
 from opendp_bayes.mathematics.rounding import divided
@@ -21,7 +21,7 @@ from opendp_bayes.mathematics.telling import meant, told, warn
 from opendp_bayes.mathematics.validation import MOST_RESULTS, as_positive, check_cells
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries.base import Bound, Divisible, ReleasedQuery
-from opendp_bayes.queries.bound_query import BoundQuery, ask, before_groups, either
+from opendp_bayes.queries.bound_query import BoundQuery, ask
 from opendp_bayes.queries.categorical_counts import CountsOfFrame
 from opendp_bayes.queries.question import ARGUMENTS, Countable, LeftOut, Question
 from opendp_bayes.release_format.labels import are_same, in_order, place_of
@@ -38,7 +38,7 @@ _A_QUESTION = "a mapping with a column, as in dict(column='vote', categories=['y
 
 @deferred_interrupts()
 def survey(
-    query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
+    query: Query | LazyFrameQuery | Countable,
     questions: Mapping[str, Mapping[str, Any] | Divisible],
     share: Literal["equal"] | Mapping[str, float] = "equal",
 ) -> "SurveyQuery":
@@ -50,9 +50,9 @@ def survey(
 
     Parameters
     ----------
-    query : Query or LazyFrameQuery or LazyGroupByQuery or Countable
+    query : Query or LazyFrameQuery or Countable
         `context.query()`, with any plan of the user's own after it (filter, with_columns, casts,
-        truncation by identifier, then `group_by`); or a `Countable` of a plugin. Its budget is that
+        truncation by identifier); or a `Countable` of a plugin. Its budget is that
         of all questions together.
     questions : Mapping[str, Mapping[str, Any] or Divisible]
         From the name of each question to a mapping of its arguments: `column`, a column or a list
@@ -110,11 +110,10 @@ def survey(
             f"questions: are {len(questions)} results; must be at most {MOST_RESULTS}. Ask for"
             " them in several queries."
         )
-    query, grouped_by = before_groups(query)
     bound: dict[str, Bound[Any]] = {}
     cells = 0
     for question, arguments in questions.items():
-        bound[question] = _bind(query, grouped_by, question, arguments)
+        bound[question] = _bind(query, question, arguments)
         cells += bound[question].number_listed
         check_cells("questions", cells)
     survey_query = SurveyQuery(bound, _budget_allocation(share, questions))
@@ -371,8 +370,8 @@ def _composed(
     return make_composition([behind, *others.values()]) >> ordered
 
 
-def _bind(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -> Bound[Any]:
-    """One question, put to the query, which may be grouped for all questions."""
+def _bind(query: Any, name: str, arguments: Any) -> Bound[Any]:
+    """One question, put to the query."""
     if type(name) is not str:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
     if isinstance(arguments, Divisible):
@@ -389,10 +388,9 @@ def _bind(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) ->
         )
     options = {key: value for key, value in arguments.items() if key != "share"}
     with _about(name):
-        by = either(grouped_by, options.pop("by", None))
         mechanism = options.pop("mechanism", "auto")
         question = {key: options.pop(key) for key in ARGUMENTS if key in options}
-        return ask(query, Question.of(**question, by=by), mechanism, options)
+        return ask(query, Question.of(**question), mechanism, options)
 
 
 @contextmanager

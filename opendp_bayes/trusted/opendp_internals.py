@@ -14,7 +14,7 @@ import polars as pl
 from opendp.context import Context, Query
 from opendp.domains import _lazyframe_from_domain
 from opendp.extras import _utilities
-from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, _series_domain_from_field
+from opendp.extras.polars import LazyFrameQuery, _series_domain_from_field
 from opendp.mod import GLOBAL_FEATURES, Domain, Measure
 
 __all__ = ["GLOBAL_FEATURES"]
@@ -63,7 +63,7 @@ def parts_of(query: Query) -> Parts:
     return Parts(query._chain, query._output_measure, query._d_in, query._d_out, query._context)
 
 
-def belongs_to(query: LazyFrameQuery | LazyGroupByQuery) -> Query:
+def belongs_to(query: LazyFrameQuery) -> Query:
     """The query with the budget and the Context, which a query on a polars frame hides."""
     return object.__getattribute__(query, "_query")
 
@@ -71,11 +71,6 @@ def belongs_to(query: LazyFrameQuery | LazyGroupByQuery) -> Query:
 def plan_of(query: LazyFrameQuery) -> pl.LazyFrame:
     """The plan of a query on a polars frame, which hides it behind polars' own methods."""
     return object.__getattribute__(query, "polars_plan")
-
-
-def grouped_plan_of(query: LazyGroupByQuery) -> Any:
-    """The plan of a query that is grouped, as polars' `LazyGroupBy`."""
-    return object.__getattribute__(query, "_lgb_plan")
 
 
 def forget_origin(built: Any) -> None:

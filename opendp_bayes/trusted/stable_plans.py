@@ -2,7 +2,6 @@
 then the counts of cells.
 """
 
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,27 +9,19 @@ from typing import Any, cast
 
 import polars as pl
 from opendp.context import Query
-from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.extras.polars import LazyFrameQuery
 from opendp.metrics import frame_distance, symmetric_distance
 from opendp.mod import ChangeOneIdDistance, Domain, Metric, OpenDPException, Transformation
 from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.mathematics.validation import check_cells
-from opendp_bayes.trusted.boundary import silenced
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import identifier_of, inner_metric
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.counting import make_counts_of_cells
 from opendp_bayes.trusted.kinds import kind_of
-from opendp_bayes.trusted.opendp_internals import (
-    belongs_to,
-    frame_of,
-    grouped_plan_of,
-    parts_of,
-    plan_of,
-)
+from opendp_bayes.trusted.opendp_internals import belongs_to, frame_of, parts_of, plan_of
 from opendp_bayes.trusted.plan_validation import check_plan
-from opendp_bayes.trusted.plan_values import named
 from opendp_bayes.trusted.truncation import Truncation
 
 
@@ -160,44 +151,3 @@ def _check_columns(
     for column in listed_by_type:
         if isinstance(column, str) and column in schema:
             check_cells("categories", len(kind_of(schema[column]).declared or ()))
-
-
-def _key(key: Any) -> Any:
-    """The name of a column in a plan, also of one that polars takes for a pattern; None for what is
-    no column by name.
-    """
-    kind, body = named(key)
-    if kind == "Selector":
-        return "*" if body == "Wildcard" else body.get("Matches")
-    return body if kind == "Column" else None
-
-
-def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, tuple[str, ...]]:
-    """The query before `group_by` and the columns it groups by; `ValueError` unless these are
-    columns by name.
-
-    Polars does not give back the plan of a group-by, so it is read from the serialised one. The
-    plan holds no data.
-    """
-    grouped = grouped_plan_of(query).agg([])
-    try:
-        with silenced():  # polars will drop the JSON form; the rule below notices if it changes
-            node = json.loads(grouped.serialize(format="json"))["GroupBy"]
-            plan = pl.LazyFrame.deserialize(io.StringIO(json.dumps(node["input"])), format="json")
-            keys = [column for key in node["keys"] if (column := _key(key)) is not None]
-    except Exception as error:  # noqa: BLE001 - polars promises no kind
-        raise ValueError(
-            "query: its plan cannot be read back from `group_by`; leave out infinite and undefined"
-            f" literals and Python functions. ({error})"
-        ) from None
-    if not keys or len(keys) < len(node["keys"]) or len(set(keys)) < len(keys):
-        raise ValueError(
-            "query: must group by columns, by name and each once. Compute a column in the plan"
-            " first: `query.with_columns(adult=pl.col('age') > 17).group_by('adult')`."
-        )
-    if plan.group_by(keys).agg([]).serialize() != grouped.serialize():
-        raise ValueError(
-            "query: its plan is not read back from `group_by` as it was, or groups with options;"
-            " use `group_by(column, ...)` alone."
-        )
-    return LazyFrameQuery(plan, belongs_to(query)), tuple(keys)

@@ -17,7 +17,7 @@ def every_kind_of_query(context: dp.Context, query: Query) -> None:
     assert_type(whole.release().posterior, ob.NoiseAwarePosterior)
     planned = context.query(epsilon=0.5).filter(pl.col("age") > 17)
     assert_type(ob.posterior(planned, "vote").release(), ob.Release)
-    groups = ob.posterior(context.query().group_by("region"), "vote", nulls="no")
+    groups = ob.posterior(context.query(), "vote", by="region", nulls="no")
     assert_type(groups.release()["north"], ob.Release)
     by_region = ob.posterior(query, "vote", by="region", categories={"region": ["north", "south"]})
     assert_type(by_region, PosteriorQuery[GroupedRelease])

@@ -83,7 +83,7 @@ def answered(of: Any, column: str = "vote", **given: Any) -> Any:
 
 
 #: A call, its arguments, and how many remedies its messages name at least.
-OF_GROUPS = {"mechanism": "knorm_parameters", "nulls": {"vote": "a", "town": "x"}}
+OF_GROUPS = {"by": "town", "mechanism": "knorm_parameters", "nulls": {"vote": "a", "town": "x"}}
 FOLLOWED: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
     "nulls": (asking(lambda: query(LISTED)), {}, 2),
     "nulls and unknown values": (asking(query), {"categories": AB}, 4),
@@ -91,7 +91,7 @@ FOLLOWED: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
     "another that reads the same": (asking(query), {**VOTE, "unknown": "B "}, 1),
     "discovered": (lambda **of: released(ob.discover(discovering(), "vote", **of)), {}, 1),
     "drop, as a text": (asking(query), {**VOTE, "nulls": "DROP"}, 1),
-    "public sizes": (asking(lambda: query(LISTED).group_by("town")), OF_GROUPS, 1),
+    "public sizes": (asking(lambda: query(LISTED)), OF_GROUPS, 1),
 }
 
 

@@ -185,7 +185,7 @@ def test_a_plan_of_its_own_and_groups_of_the_others_go_together():
     of_some = ob.discover(query.filter(pl.col("vote") == "yes"), **CODE)
     listed = {"column": "vote", "categories": {"vote": ["yes", "no"], "town": ["here"]}}
     more = {"nulls": ob.DROP, "unknown": ob.DROP}
-    asked = ob.survey(query.group_by("town"), {"code": of_some, "vote": {**listed, **more}})
+    asked = ob.survey(query, {"code": of_some, "vote": {"by": "town", **listed, **more}})
     answers = asked.release()
     assert answers["code"].counts[0] == pytest.approx(267, abs=60)
     assert answers["vote"].groups == ("here",)

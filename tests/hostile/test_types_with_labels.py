@@ -177,7 +177,7 @@ def test_the_summary_notes_an_enum_of_a_file(tmp_path: Any) -> None:
     survey = ob.survey(
         query, {"a": {"column": "vote", "nulls": "none"}, "b": {"column": "vote", **VOTE}}
     )
-    grouped = ob.posterior(query.group_by("vote"), "town", categories=["x"], **BUCKETS)
+    grouped = ob.posterior(query, "town", by="vote", categories={"town": ["x"]}, **BUCKETS)
     given = {"categories": {"town": ["x"], "vote": ["yes"]}, **BUCKETS}
     noted = {
         "enum": ob.posterior(query, "vote", nulls="none"),

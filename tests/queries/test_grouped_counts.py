@@ -253,8 +253,8 @@ KEYED = {
 @pytest.mark.parametrize("name", KEYED)
 def test_every_public_key_has_a_release_and_no_other(name):
     by, keys, expected = KEYED[name]
-    query = context(loss=EXACT).query().group_by(by)
-    released = ob.posterior(query, "vote", nulls="no", categories={by: keys}).release()
+    query, labels = context(loss=EXACT).query(), {by: keys}
+    released = ob.posterior(query, "vote", by=by, nulls="no", categories=labels).release()
     assert {group: one.counts for group, one in released.items()} == expected
     assert list(released) == list(expected)
 
@@ -269,27 +269,14 @@ def test_keys_and_counts_do_not_depend_on_groups_in_the_data():
     assert list(nobody) == list(some)
 
 
-# --- plans before group_by
-
-
-BY_NAME = "must group by columns, by name"
-GROUPINGS = {
-    "a column twice": (lambda q: q.group_by("region", "region"), BY_NAME),
-    "an expression": (lambda q: q.group_by(pl.col("n") // 2), BY_NAME),
-    "a column renamed": (lambda q: q.group_by(pl.col("region").alias("n")), BY_NAME),
-    "options": (lambda q: q.group_by("region", maintain_order=True), "groups with options"),
-    "infinity": (lambda q: q.filter(pl.col("n") < math.inf).group_by("n"), "leave out infinite"),
-}
-
-
-@pytest.mark.parametrize("name", GROUPINGS)
-def test_groupings_that_are_refused(name):
-    group_by, message = GROUPINGS[name]
-    with pytest.raises(ValueError, match=message):
-        ob.posterior(group_by(context().query()), "vote", nulls="no")
-
-
 # --- errors
+
+
+def test_a_query_that_is_grouped_is_refused_with_the_argument_that_groups():
+    with pytest.raises(TypeError, match=r"not LazyGroupByQuery.*by `by=\['region'\]`"):
+        ob.posterior(context().query().group_by("region"), "vote", nulls="no")
+    with pytest.raises(TypeError, match=r"questions\['q'\]: query: .*without `group_by`"):
+        ob.survey(context().query().group_by("region"), {"q": {"column": "vote", "nulls": "no"}})
 
 
 def test_categories_of_a_column_that_nobody_groups_by_are_refused():
@@ -378,11 +365,10 @@ BAD = [
     ("region", {"gamma": 0.1}, TypeError, r"gamma=0\.1: is .* nor an option"),
     ("region", {"keys": ["a"]}, TypeError, r"keys=\['a'\]: is neither an argument"),
     ("region", {"categories": {"town": ["a"]}}, ValueError, "'town' is not among the columns"),
-    ("region", {"by": "town"}, ValueError, "by='town': .*grouped already, by 'region'"),
 ]
 
 
 @pytest.mark.parametrize(("by", "arguments", "error", "message"), BAD)
 def test_bad_arguments_are_refused_when_the_query_is_made(by, arguments, error, message):
     with pytest.raises(error, match=message):
-        ob.posterior(context().query().group_by(by), "vote", **{"nulls": "no", **arguments})
+        ob.posterior(context().query(), "vote", by=by, **{"nulls": "no", **arguments})

@@ -192,8 +192,10 @@ def test_sizes_that_are_refused():
         exponential.with_sizes(SIZES)
     with pytest.raises(ValueError, match=r"group_size=3: .*noise on the counts"):
         ob.noise_aware_posterior(replace(exponential["south"], group_size=3))
-    private = context({"contributions": 1}, ROWS).query().group_by("region")
-    released = ob.posterior(private, "vote", categories={"region": KEYS}, nulls="no").release()
+    private = context({"contributions": 1}, ROWS).query()
+    released = ob.posterior(
+        private, "vote", by="region", categories={"region": KEYS}, nulls="no"
+    ).release()
     with pytest.raises(ValueError, match="all records is private"):
         released.with_sizes(SIZES)
 
@@ -207,8 +209,13 @@ def test_keys_and_sizes_that_opendp_reads_for_nothing(unit):
     lengths = private.query(epsilon=0.0).group_by("region").agg(dp.len(signed=True))
     sizes = dict(lengths.release().collect().filter(pl.col("region").is_not_null()).iter_rows())
     assert sizes == Counter(region for region, _ in rows if region is not None)
-    query = private.query(epsilon=1.0).group_by("region")
-    asked = {"categories": {"region": sorted(sizes)}, "size": len(rows), "nulls": "no"}
+    query = private.query(epsilon=1.0)
+    asked = {
+        "by": "region",
+        "categories": {"region": sorted(sizes)},
+        "size": len(rows),
+        "nulls": "no",
+    }
     released = ob.posterior(query, "vote", **asked).release()
     assert list(released.with_sizes(sizes)) == sorted(sizes)
     assert private.current_privacy_loss() == pytest.approx(released.epsilon, rel=1e-12)
@@ -217,9 +224,15 @@ def test_keys_and_sizes_that_opendp_reads_for_nothing(unit):
 def test_priors_that_differ_and_sizes_that_fall_stay_with_what_they_are_of():
     """Of the categories by name, the same in every group; 1 for the rows in none."""
     rows = [("north", "yes")] * 5 + [("south", "no")] * 2 + [("east", "no")] * 2
-    query = context({"changes": 1}, rows, 1000.0).query().group_by("region")
+    query = context({"changes": 1}, rows, 1000.0).query()
     prior = {"no": 3.0, "yes": 0.5}
-    asked = {"categories": {"region": KEYS}, "size": len(rows), "nulls": "no", "prior": prior}
+    asked = {
+        "by": "region",
+        "categories": {"region": KEYS},
+        "size": len(rows),
+        "nulls": "no",
+        "prior": prior,
+    }
     released = ob.posterior(query, "vote", mechanism="knorm_parameters", **asked).release()
     assert (released.prior, released.whole.prior) == ((0.5, 3.0), (0.5, 3.0, 0.5, 3.0, 1.0))
     assert released.counts == ((5, 0), (0, 2))

@@ -76,11 +76,10 @@ def test_mechanisms_that_draw_by_the_prior_are_refused(mechanism):
 def test_other_words_and_groups_are_refused():
     with pytest.raises(ValueError, match=r"prior='jeffreys': .*'auto', 'learned', a"):
         asked(query(), prior="jeffreys")
-    grouped = query().group_by("w")
     with pytest.raises(ValueError, match=r"prior='learned': .*one table; .*joint"):
-        ob.posterior(grouped, "v", nulls="a", prior="learned")
+        ob.posterior(query(), "v", by="w", nulls="a", prior="learned")
     with pytest.raises(ValueError, match=r"ordered=\('v',\): .*one table; .*joint"):
-        ob.posterior(grouped, "v", nulls="a", ordered=["v"])
+        ob.posterior(query(), "v", by="w", nulls="a", ordered=["v"])
 
 
 def categories(k):

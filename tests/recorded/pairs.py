@@ -239,7 +239,7 @@ def arguments(case: Case) -> dict[str, Any]:
     column, others = COLUMNS[case["kind"]], _others(case)
     joint, found = case["door"] in TABLES, {}
     found["column"] = [column, *others] if joint else column
-    if case["door"] in GROUPS and case["door"] != "group_by":
+    if case["door"] in GROUPS:
         found["by"] = others if len(others) > 1 else others[0]
     for name, value in (
         ("categories", _categories(case, column, others)),
@@ -359,8 +359,6 @@ def question_of(case: Case, query: Any) -> Any:
         return _survey(case, query)
     if door == "levels":
         return _levels(case, query)
-    if door == "group_by":
-        query = query.group_by(*_others(case))
     return ob.posterior(query, **_with_prior(case, arguments(case), query))
 
 

@@ -142,9 +142,9 @@ VOTE = {"categories": ["yes", "no"], "nulls": "no", "unknown": "no"}
 
 def test_keys_priors_and_names_are_of_the_types_that_were_stated():
     """`(True, 0)` was the group of `(1, 0)`, under the name `(True, 0)`."""
-    grouped = query(FRAME, contributions=1).group_by("a", "b")
+    keys = with_groups(VOTE, {"a": [1, True], "b": [1, 0]})
     with pytest.raises(TypeError, match=r"True does not fit .*Int64"):
-        ob.posterior(grouped, "vote", **with_groups(VOTE, {"a": [1, True], "b": [1, 0]}))
+        ob.posterior(query(FRAME, contributions=1), "vote", by=["a", "b"], **keys)
     integers = {"categories": [0, 1], "nulls": 0, "unknown": 0}
     with pytest.raises(ValueError, match="entry for each of 0, 1"):
         ob.posterior(query(FRAME, contributions=1), "a", **integers, prior={0: 1.0, True: 2.0})

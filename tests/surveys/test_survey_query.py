@@ -268,10 +268,8 @@ def test_refusals_before_any_data_are_read(asked, share, message):
         ob.survey(context().query(epsilon=1.0), questions() if asked is None else asked, share)
 
 
-def test_groups_of_groups_and_parts_that_add_up_to_more_than_the_budget_are_refused(monkeypatch):
-    """The second is a negative control of the division."""
-    with pytest.raises(ValueError, match="the query is grouped already"):
-        ob.survey(context().query(epsilon=1.0).group_by("region"), questions())
+def test_parts_that_add_up_to_more_than_the_budget_are_refused(monkeypatch):
+    """A negative control of the division."""
     monkeypatch.setattr(
         "opendp_bayes.surveys.survey_query.divided", lambda limit, weights: [limit] * len(weights)
     )

@@ -78,7 +78,6 @@ def query() -> Any:
 
 def test_queries_have_their_parts_in_this_order_also_grouped(query: Any) -> None:
     assert type(internals.belongs_to(query)) is Query
-    assert type(internals.belongs_to(query.group_by("vote"))) is Query
     context = context_of()
     parts = internals.parts_of(internals.belongs_to(context.query()))
     domain, metric = parts.chain

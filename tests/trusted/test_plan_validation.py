@@ -25,22 +25,6 @@ def test_codes_of_categories_are_refused(name):
         ob.posterior(plan(query()), **arguments)
 
 
-def test_another_plan_than_that_before_group_by_is_refused(monkeypatch):
-    """Polars writes a plan down and reads it back. Whatever that changed would be counted."""
-    read_back = pl.LazyFrame.deserialize
-    grouped = query().filter(C("i") > 0).group_by("s")
-    labels = {"i": [1, 2, 3], "s": ["a", "b"]}
-    asked = {**OF_I, "categories": labels, "nulls": {"i": 1}, "unknown": {"i": 1}}
-    assert ob.posterior(grouped, **asked)
-    monkeypatch.setattr(
-        pl.LazyFrame,
-        "deserialize",
-        lambda *given, **named: read_back(*given, **named).filter(C("i") > 1),
-    )
-    with pytest.raises(ValueError, match="not read back from `group_by`"):
-        ob.posterior(grouped, **asked)
-
-
 def test_without_the_gate_one_record_moves_a_thousand():
     """The negative control: OpenDP accepts them all, and the distance it states is 1."""
 

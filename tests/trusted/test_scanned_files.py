@@ -130,7 +130,7 @@ ABSENT = {
     "a filter": lambda query: ob.posterior(query.filter(OLD), "HIV", **VOTES),
     "used": lambda query: ob.posterior(query.with_columns(x=pl.col("absent")), "HIV", **VOTES),
     "a grouped filter": lambda query: ob.posterior(
-        query.filter(OLD).group_by("HIV"), "1960", **with_groups(VOTES, {"HIV": ["a"]}, "1960")
+        query.filter(OLD), "1960", by="HIV", **with_groups(VOTES, {"HIV": ["a"]}, "1960")
     ),
 }
 

@@ -184,7 +184,7 @@ def test_groups_do_not_change() -> None:
         schema={"region": pl.Enum(["north", "south"]), "vote": pl.Enum(["a", "b"])},
     )
     context = plain_context(towns, loss={"epsilon": 400.0}, parts=2)
-    query = ob.posterior(context.query().group_by("region"), "vote", nulls="a")
+    query = ob.posterior(context.query(), "vote", by="region", nulls="a")
     assert query.release().counts == ((5, 0), (0, 0))
     assert tamper(query.resolve()) >= 1
     again = query.release()
