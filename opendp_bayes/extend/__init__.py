@@ -32,7 +32,7 @@ from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
 from opendp_bayes.mechanisms.protocol import Lawful
 from opendp_bayes.mechanisms.registry import register_for_documents
 from opendp_bayes.samplers.coins import exact_categorical
-from opendp_bayes.samplers.integers import discrete_laplaces, floored_laplaces, geometric
+from opendp_bayes.samplers.integers import discrete_laplaces, floored_laplaces, geometrics
 from opendp_bayes.samplers.inversion import by_inversion
 
 __all__ = [
@@ -65,7 +65,7 @@ __all__ = [
     "exact_categorical",
     "exponent_error",
     "floored_laplaces",
-    "geometric",
+    "geometrics",
     "lower_end",
     "number_of_candidates",
     "register_for_documents",

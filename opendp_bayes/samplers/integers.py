@@ -17,34 +17,6 @@ from opendp_bayes.samplers.uniform import random_words
 #: `geometrics`.
 _LARGEST_TERM = 1 << 57
 _LARGEST_INT64 = (1 << 63) - 1
-#: So few numbers are drawn sooner one by one than at once.
-_FEW = 24
-
-
-def _bernoulli_exp_unit(numerator: int, denominator: int) -> bool:
-    """True with probability `exp(-x)` for `x = numerator / denominator` in [0, 1]: the parity of
-    the first failure of Bernoulli(x / j) (Canonne, Kamath and Steinke, "The discrete Gaussian",
-    Algorithm 1).
-    """
-    j = 1
-    while secrets.randbelow(denominator * j) < numerator:
-        j += 1
-    return j % 2 == 1
-
-
-def geometric(rate: Fraction) -> int:
-    """A sample of `P(t) = (1 - q) q^t`, `t = 0, 1, ...`, `q = exp(-rate)` (the same paper,
-    Algorithm 2), in expected constant time.
-    """
-    s, t = rate.numerator, rate.denominator
-    while True:
-        remainder = secrets.randbelow(t)
-        if _bernoulli_exp_unit(remainder, t):
-            break
-    quotient = 0
-    while _bernoulli_exp_unit(1, 1):
-        quotient += 1
-    return (remainder + t * quotient) // s
 
 
 def uniform_below(bounds: NDArray[Any]) -> NDArray[Any]:
@@ -52,7 +24,7 @@ def uniform_below(bounds: NDArray[Any]) -> NDArray[Any]:
 
     Bounds are positive, of int64 or Python integers of any length (dtype object).
     """
-    if bounds.dtype == object or bounds.size < _FEW:
+    if bounds.dtype == object:
         return np.array([secrets.randbelow(bound) for bound in bounds.tolist()], dtype=bounds.dtype)
     mask = bounds - 1
     for shift in (1, 2, 4, 8, 16, 32):
@@ -69,7 +41,10 @@ def uniform_below(bounds: NDArray[Any]) -> NDArray[Any]:
 
 
 def _bernoulli_exp_units(numerators: NDArray[Any], denominator: int) -> NDArray[np.bool_]:
-    """`_bernoulli_exp_unit` for every numerator, shape `(m,)`."""
+    """True with probability `exp(-x)` for `x = numerator / denominator` in [0, 1], for every
+    numerator, shape `(m,)`: the parity of the first failure of Bernoulli(x / j) (Canonne, Kamath
+    and Steinke, "The discrete Gaussian", Algorithm 1).
+    """
     result = np.empty(numerators.size, dtype=np.bool_)
     going, j = np.arange(numerators.size), 1
     while going.size:
@@ -83,8 +58,8 @@ def _bernoulli_exp_units(numerators: NDArray[Any], denominator: int) -> NDArray[
 
 
 def geometrics(rate: Fraction, draws: int) -> NDArray[Any]:
-    """Independent samples of the law of `geometric`, shape `(draws,)`: the same steps, each
-    for all samples at once.
+    """Independent samples of `P(t) = (1 - q) q^t`, `t = 0, 1, ...`, `q = exp(-rate)`, shape
+    `(draws,)` (the same paper, Algorithm 2), in expected constant time each.
 
     Python integers (dtype object) where those of numpy might overflow.
 
@@ -95,8 +70,6 @@ def geometrics(rate: Fraction, draws: int) -> NDArray[Any]:
     """
     s, t = rate.numerator, rate.denominator
     dtype: Any = np.int64 if max(s, t) <= _LARGEST_TERM else object
-    if draws < _FEW:
-        return np.array([geometric(rate) for _ in range(draws)], dtype=object)
     remainder, undecided = np.empty(draws, dtype=dtype), np.arange(draws)
     while undecided.size:
         candidates = uniform_below(np.full(undecided.size, t, dtype=dtype))
