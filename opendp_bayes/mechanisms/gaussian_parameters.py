@@ -6,24 +6,14 @@ from fractions import Fraction
 from typing import ClassVar, Literal, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.log_space import log_sums
 from opendp_bayes.mathematics.rounding import round_up, upper_end
-from opendp_bayes.mathematics.simplex import candidates, ranks
-from opendp_bayes.mathematics.validation import (
-    Floats,
-    Integers,
-    as_choice,
-    as_counts,
-    as_delta,
-    as_prior,
-)
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_delta, as_prior
 from opendp_bayes.mathematics.zero_sum import nearest_counts
-from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, log_theta
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.mechanisms.noisy_counts import LARGEST_NOISE, NEGLIGIBLE, NoisyCounts
+from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 
 #: Relative error of the logarithm and the root in `proven_loss`.
@@ -83,39 +73,6 @@ class GaussianParameters(NoisyCounts):
         if size is None or self._is_clamped(size):
             return np.maximum(drawn, 0)
         return nearest_counts(drawn, size, fair=True).astype(np.int64)
-
-    def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
-        """Candidates, shape `(c, k)`, and their log-probabilities, shape `(c,)`; the prior does not
-        influence the noise.
-
-        Every noise vector is enumerated within a cube, outside of which less than about 4e-14 of
-        any candidate's probability lies.
-
-        Raises
-        ------
-        ValueError
-            Where that takes more than `LARGEST_NOISE` integers, and for `total="private"`, whose
-            candidates are infinitely many.
-        """
-        counts = as_counts(counts)
-        as_prior(prior, counts.size)
-        k, size = counts.size, int(counts.sum())
-        if self._is_clamped(size):
-            raise ValueError(
-                "total='private': the released counts are unbounded, so their probabilities cannot"
-                " be enumerated."
-            )
-        # The noise that leads straight to the farthest candidate has squares that sum to 2 n^2.
-        rest = NEGLIGIBLE + math.log(2 * k) + k * log_theta(self.scale, 0.0)
-        depth = 2 * size**2 + 2 * self.scale**2 * rest
-        side = 2 * math.ceil(math.sqrt(depth)) + 1
-        if side**k * k > LARGEST_NOISE:
-            raise self._too_many(k)
-        noise = np.indices((side,) * k).reshape(k, -1).T - side // 2
-        log_p = DiscreteGaussian(self.scale).log_mass(noise).sum(axis=1)
-        support = candidates(size, k)
-        released = ranks(self.project(counts + noise, size), size)
-        return support, log_sums(released, log_p, len(support))
 
     def proven_loss(
         self, d_in: SupportsIndex, *, size: int | None, prior: Floats, delta: float = 0.0

@@ -21,7 +21,6 @@ from opendp_bayes.mathematics.zero_sum import (
     vectors_within,
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise, saturated
 from opendp_bayes.mechanisms.noisy_counts import LARGEST_NOISE, NEGLIGIBLE, NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
@@ -84,7 +83,7 @@ class KNormParameters(NoisyCounts):
         as_prior(prior, counts.size)
         k, size = counts.size, int(counts.sum())
         if k == 2:
-            return LaplaceParameters(self.scale).log_pmf(counts, prior)
+            return super().log_pmf(counts, prior)
         if size == 0:
             return np.zeros((1, k), dtype=np.int64), np.zeros(1)
         largest = self._norm_to_enumerate(size - int(counts.min()), k)

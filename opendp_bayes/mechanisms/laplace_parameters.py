@@ -4,22 +4,17 @@ Laplace.
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
 from typing import ClassVar, Literal, SupportsIndex, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.log_space import log_sums
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.simplex import LARGEST_ENUMERATION, candidates, ranks
-from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_counts, as_prior
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_prior
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.mechanisms.noisy_counts import NoisyCounts, log_clamped
+from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
 #: What becomes of the number of records n; `LaplaceParameters` says what they mean.
@@ -102,39 +97,6 @@ class LaplaceParameters(NoisyCounts):
         if self.total == "remainder":
             clamped[..., -1] = np.clip(size - clamped[..., :-1].sum(axis=-1), 0, size)
         return clamped
-
-    def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
-        """Candidates, shape `(c, k)`, and their log-probabilities, shape `(c,)`; the prior does not
-        influence the noise.
-
-        Raises
-        ------
-        ValueError
-            For `total="private"`, whose candidates are infinitely many, or beyond 10^6 candidates.
-        """
-        counts = as_counts(counts)
-        prior = as_prior(prior, counts.size)
-        if self.total == "private":
-            raise ValueError(
-                "total='private': the released counts are unbounded, so their probabilities cannot"
-                " be enumerated."
-            )
-        size, law = int(counts.sum()), self.law(int(counts.sum()), prior)
-        noised = counts[np.array(law.noised)]
-        number = (size + 1) ** noised.size
-        if number > LARGEST_ENUMERATION:
-            raise ValueError(
-                f"counts: there are {Decimal(number):.3g} candidates for {size} records; must be at"
-                f" most {LARGEST_ENUMERATION} to enumerate."
-            )
-        values = np.indices((size + 1,) * noised.size).reshape(noised.size, -1)
-        marginals = [log_clamped(law.noise, count, 0, size) for count in noised.tolist()]
-        log_p = reduce(np.add.outer, marginals).ravel()
-        released = self.project(law.completed(values.T, size), size)
-        if self.total != "truncated":
-            return released, log_p
-        support = candidates(size, counts.size)
-        return support, log_sums(ranks(released, size), log_p, len(support))
 
     @property
     def _keeps_the_last(self) -> bool:

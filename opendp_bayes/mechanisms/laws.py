@@ -8,7 +8,9 @@ a handler in each of these three readers.
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,34 @@ class AdditiveNoise:
             remainder = np.clip(size - exact_integers(noised).sum(axis=-1), -SATURATION, SATURATION)
             noisy_counts[..., np.flatnonzero(np.logical_not(self.noised))[0]] = remainder
         return noisy_counts
+
+    def windows(self, counts: Integers, reach: float) -> list[tuple[int, int, int]]:
+        """Every noised count, with the least and the largest draw from it, which are at most
+        `reach` away; what is drawn beyond an end may be taken for that end.
+        """
+        low, high = self.cut
+        return [
+            (count, int(max(count - reach, low)), int(min(count + reach, high)))
+            for count in counts[np.array(self.noised)].tolist()
+        ]
+
+    def listed(self, windows: Sequence[tuple[int, int, int]], size: int) -> tuple[Integers, Floats]:
+        """Every draw within some windows, shape `(c, k)`, and their log-probabilities, shape
+        `(c,)`.
+        """
+        marginals = [log_clamped(self.noise, *window) for window in windows]
+        values = np.indices([marginal.size for marginal in marginals]).reshape(len(windows), -1).T
+        draws = self.completed(values + [low for _, low, _ in windows], size)
+        return draws, reduce(np.add.outer, marginals).ravel()
+
+
+def log_clamped(noise: IntegerNoise, count: int, low: int, high: int) -> Floats:
+    """`ln P(clamp(count + Z, low, high) = y)` for y = low..high, shape `(high - low + 1,)`."""
+    if low == high:
+        return np.zeros(1)
+    log_p = noise.log_mass(np.arange(low, high + 1) - count)
+    log_p[0], log_p[-1] = noise.log_at_most(low - count), noise.log_at_least(high - count)
+    return log_p
 
 
 @dataclass(frozen=True)

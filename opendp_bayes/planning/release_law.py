@@ -6,7 +6,7 @@ the same question has the same answer.
 
 import math
 from dataclasses import dataclass
-from functools import reduce, singledispatch
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
 from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
-from opendp_bayes.mechanisms.noisy_counts import log_clamped
 from opendp_bayes.mechanisms.setting import Setting
 
 #: Outcomes times squared categories up to which candidates are listed.
@@ -107,24 +106,15 @@ def _(law: Flips, setting: Setting, counts: Integers) -> ReleaseLaw:
 
 
 def _of_noise(law: AdditiveNoise, setting: Setting, counts: Integers, largest: int) -> ReleaseLaw:
-    size, k, noise = int(counts.sum()), counts.size, law.noise
-    noised = counts[np.array(law.noised)]
-    reach = noise.reach(_DEPTH) + 1
-    # What is moved to an end of the window that is not one of the law's is a negligible part.
-    low, high = law.cut
-    ends = [
-        (count, int(max(count - reach, low)), int(min(count + reach, high)))
-        for count in noised.tolist()
-    ]
-    if math.prod(last - first + 1 for _, first, last in ends) * k**2 > largest:
-        draws = noised + noise.simulate(
-            (_draws(noised.size), noised.size), np.random.default_rng(_SEED)
-        )
-        return _simulated(setting.projected(law.completed(draws, size)))
-    marginals = [np.exp(log_clamped(noise, *each)) for each in ends]
-    values = np.indices([marginal.size for marginal in marginals]).reshape(len(noised), -1).T
-    noisy_counts = law.completed(values + [first for _, first, _ in ends], size)
-    return ReleaseLaw(setting.projected(noisy_counts), reduce(np.multiply.outer, marginals).ravel())
+    # What is moved to an end of a window that is not one of the law's is a negligible part.
+    size, windows = int(counts.sum()), law.windows(counts, law.noise.reach(_DEPTH) + 1)
+    number = len(windows)
+    if math.prod(last - first + 1 for _, first, last in windows) * counts.size**2 > largest:
+        noise = law.noise.simulate((_draws(number), number), np.random.default_rng(_SEED))
+        draws = law.completed([count for count, _, _ in windows] + noise, size)
+        return _simulated(setting.projected(draws))
+    draws, log_p = law.listed(windows, size)
+    return ReleaseLaw(setting.projected(draws), np.exp(log_p))
 
 
 @_of_law.register

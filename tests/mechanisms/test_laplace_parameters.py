@@ -12,7 +12,7 @@ import pytest
 from opendp_bayes import LaplaceParameters
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import integer_noise
-from opendp_bayes.mechanisms.noisy_counts import log_clamped
+from opendp_bayes.mechanisms.laws import log_clamped
 from tests.helpers import oracles
 from tests.helpers.sweeps import pairs_of
 
