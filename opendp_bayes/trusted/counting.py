@@ -26,10 +26,11 @@ from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.kinds import (
     VALUES,
     ColumnKind,
-    KindsOfFrame,
     element_type,
+    kinds_of_frame,
     kinds_of_vector,
 )
+from opendp_bayes.trusted.opendp_internals import frame_of
 from opendp_bayes.trusted.spaces import CountsOfSeveral
 from opendp_bayes.trusted.truncation import Truncation
 
@@ -51,10 +52,10 @@ def make_counts_of_cells(
     ValueError, TypeError
         For cells that do not fit the space of the frame.
     """
-    kinds = KindsOfFrame(domain)
+    kinds, types = kinds_of_frame(domain), frame_of(domain).collect_schema()
 
     def count(frame: pl.LazyFrame) -> list[Integers]:
-        return counted(several, frame, kinds.types, limits)
+        return counted(several, frame, types, limits)
 
     return _counting(domain, metric, several, kinds, count, made_by, kept)
 
