@@ -80,7 +80,26 @@ def typical_std(noise: IntegerNoise) -> float:
 
 
 class _Laplace(IntegerNoise):
-    """A law that falls by the same factor from each integer to the next, on both sides."""
+    """A law that falls by the same factor from each integer to the next, on both sides. It has half
+    of its mass, or of what is not at 0, from 0 on.
+    """
+
+    @property
+    @abstractmethod
+    def _log_upper(self) -> float:
+        """`ln P(Z >= 0)`."""
+
+    def log_mass(self, value: ArrayLike) -> Floats:
+        value, rate = np.asarray(value, dtype=np.float64), 1 / self.scale
+        log_largest = math.log(-math.expm1(-rate)) + self._log_upper
+        return log_largest - rate * np.maximum(value, sum(self.kinks) - value)
+
+    def log_at_least(self, value: ArrayLike) -> Floats:
+        value, rate = np.asarray(value, dtype=np.float64), 1 / self.scale
+        above = self._log_upper - rate * np.maximum(value, 0)
+        mirrored = sum(self.kinks) + 1 - value
+        below = np.log1p(-np.exp(self._log_upper - rate * np.maximum(mirrored, 1)))
+        return np.where(value >= 0, above, below)
 
     def log_ratio(self, origin: ArrayLike, step: ArrayLike) -> Floats:
         origin = np.asarray(origin, dtype=np.float64) - sum(self.kinks) / 2
@@ -100,17 +119,9 @@ class DiscreteLaplace(_Laplace):
     scale: float
     kinks: ClassVar[tuple[int, ...]] = (0,)
 
-    def log_mass(self, value: ArrayLike) -> Floats:
-        rate = 1 / self.scale
-        log_largest = math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate))
-        return log_largest - rate * np.abs(np.asarray(value, dtype=np.float64))
-
-    def log_at_least(self, value: ArrayLike) -> Floats:
-        value, rate = np.asarray(value, dtype=np.float64), 1 / self.scale
-        log_half = -math.log1p(math.exp(-rate))  # P(Z >= 0) = 1 / (1 + q)
-        above = log_half - rate * np.maximum(value, 0)
-        below = np.log1p(-np.exp(log_half - rate * np.maximum(1 - value, 1)))
-        return np.where(value >= 0, above, below)
+    @property
+    def _log_upper(self) -> float:
+        return -math.log1p(math.exp(-1 / self.scale))
 
     def draws(self, number: int) -> NDArray[Any]:
         return discrete_laplaces(Fraction(self.scale), number)
@@ -129,16 +140,9 @@ class FlooredLaplace(_Laplace):
     scale: float
     kinks: ClassVar[tuple[int, ...]] = (-1, 0)
 
-    def log_mass(self, value: ArrayLike) -> Floats:
-        value, rate = np.asarray(value, dtype=np.float64), 1 / self.scale
-        log_largest = math.log(-math.expm1(-rate)) - math.log(2)
-        return log_largest - rate * np.where(value >= 0, value, -1 - value)
-
-    def log_at_least(self, value: ArrayLike) -> Floats:
-        value, rate = np.asarray(value, dtype=np.float64), 1 / self.scale
-        above = -math.log(2) - rate * np.maximum(value, 0)
-        below = np.log1p(-np.exp(-rate * np.maximum(-value, 0)) / 2)
-        return np.where(value >= 0, above, below)
+    @property
+    def _log_upper(self) -> float:
+        return -math.log(2)
 
     def draws(self, number: int) -> NDArray[Any]:
         return floored_laplaces(Fraction(self.scale), number)

@@ -5,7 +5,7 @@ mechanism that fits a budget, and its description, for which nothing is read or 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ class BoundQuery(Bound[Release | GroupedRelease]):
                     " out."
                 )
         records = guess_size if size is None else size
-        width = None if records is None else _width(self, self.fitted(budget), records)
+        width = None if records is None else _width(self, self.settled(budget), records)
         numbers = dict.fromkeys(("scale", "epsilon", "delta", "rho", "interval_width"), pl.Float64)
         return pl.DataFrame(
             [_row(self, budget) | {"interval_width": width}],
@@ -106,7 +106,7 @@ class BoundQuery(Bound[Release | GroupedRelease]):
         columns = ", ".join(map(repr, self.question.columns))
         return (
             f"PosteriorQuery({row['aggregate'].lower()} of {columns}, prior={row['prior']!r},"
-            f" mechanism={self.fitted(budget).mechanism}, relation={row['neighbours']!r}{size},"
+            f" mechanism={self.settled(budget).mechanism}, relation={row['neighbours']!r}{size},"
             f" d_in={self.distance.stated}, debits={row['debits']})"
         )
 
@@ -125,18 +125,11 @@ class BoundQuery(Bound[Release | GroupedRelease]):
         ValueError
             If no scale satisfies the budget.
         """
-        setting = self.fitted(budget)
+        setting = self.settled(budget)
         setting.check_informative()
         chain = self.chain if counts is None else counts >> self.posterior
         draws = measurement_of(setting, self.space, self.measure, delta=self._delta(budget))
         return self._measured(chain, draws, budget, setting.mechanism.scale, raw=raw)
-
-    @cached_property
-    def fitted(self) -> Callable[[Any], Setting]:
-        """The function from a budget to the mechanism of its measurement, which is searched for
-        once. No field: what caches of losses hold is out of everybody's reach.
-        """
-        return lru_cache(maxsize=None)(self._fitted)
 
     def _settled(self, budget: Any) -> Setting:
         """The mechanism for a budget, after checking that releases by it have a posterior, which is
@@ -150,7 +143,7 @@ class BoundQuery(Bound[Release | GroupedRelease]):
         """
         from opendp_bayes.inference.ways import check_posterior
 
-        setting = self.fitted(budget)
+        setting = self._fitted(budget)
         release: Any = self.foreseen(setting)
         groups = list(release.values()) if isinstance(release, GroupedRelease) else [release]
         check_posterior(groups[0])  # those of groups are all alike
@@ -181,7 +174,7 @@ class BoundQuery(Bound[Release | GroupedRelease]):
 
     def loss(self, budget: Any) -> PrivacyLoss:
         """The loss of the measurement for `budget`, of one privacy unit of the Context."""
-        return self._loss(self.fitted(budget), budget)
+        return self._loss(self.settled(budget), budget)
 
     def _loss(self, setting: Setting, budget: Any) -> PrivacyLoss:
         return loss_of(setting, self.distance, delta=self._delta(budget))
@@ -293,7 +286,7 @@ def _ordered(question: Question) -> tuple[str, ...]:
 
 def _row(bound: BoundQuery, budget: Any) -> dict[str, Any]:
     """The row, without the width of an interval, which takes time to compute."""
-    mechanism, loss = bound.fitted(budget).mechanism, bound.loss(budget)
+    mechanism, loss = bound.settled(budget).mechanism, bound.loss(budget)
     measure, learned = bound.measure, bound.question.learned
     groups, labels = groups_and_labels(bound.space.categories)
     k = len(labels) if groups else bound.space.k  # of one group

@@ -1,9 +1,7 @@
 """Exact samplers of K-norm noise: big integers, and random bits from `secrets`."""
 
-import math
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -51,45 +49,23 @@ def squared_binomial(n: int, scale: Fraction, bits: int = BITS) -> int:
     By inversion with a uniform number of which only so many bits are drawn as it takes to tell
     where it lies. Real numbers are enclosed by integers times `2^-bits`; where an enclosure leaves
     a doubt it is computed again with twice the bits, and the number is drawn further. Up to n =
-    1000 and with the default, that happens with probability below `2^-100`.
+    1000 and with the default, that happens with probability below `2^-96`.
     """
     return by_inversion(lambda precision: _cumulative(n, scale, precision), bits)
 
 
 @lru_cache(maxsize=128)
 def _cumulative(n: int, scale: Fraction, bits: int) -> tuple[int, list[int], list[int]]:
-    """Lower and upper bounds, in units of `2^-bits`, on the sums of the weights of
-    `squared_binomial` below each i.
-
-    Returns the first i, and two lists: entry j bounds the sum of the weights below `first + j`, and
-    a last entry the sum of all. Weights are relative to one near the largest. They are log-concave,
-    so those beyond the last one computed on a side are smaller than it, and it is below one unit.
+    """Lower and upper bounds, in units of `2^-bits` of the first weight, on the sums of the weights
+    of `squared_binomial` below each i, and of all; with the first i, which is 0.
     """
     low, high = exp_enclosure(1 / scale, bits)
-    ratio = math.exp(-float(1 / scale) / 2)
-    # Near the largest weight: a choice of units, which no law depends on.
-    centre = min(int((n + 1) * ratio / (1 + ratio)), n) if low else 0
-    unit = 1 << bits
-    weights = {centre: (unit, unit)}
-    for step in (1, -1):
-        i, (lower, upper) = centre, weights[centre]
-        while 0 <= i + step <= n and upper > 1:
-            # The weight i + 1 is ((n - i) / (i + 1))^2 q times the weight i.
-            if step == 1:
-                up, down = (n - i) ** 2, (i + 1) ** 2
-                lower, upper = (
-                    lower * low * up // (down << bits),
-                    -(-upper * high * up // (down << bits)),
-                )
-            else:
-                up, down = i**2, (n - i + 1) ** 2
-                lower = (lower * up << bits) // (down * high)
-                upper = -((-upper * up << bits) // (down * low))
-            i += step
-            weights[i] = lower, upper
-    first, last = min(weights), max(weights)
-    before, after = first * weights[first][1], (n - last) * weights[last][1]
-    below = list(accumulate((weights[i][0] for i in range(first, last + 1)), initial=0))
-    above = list(accumulate((weights[i][1] for i in range(first, last + 1)), initial=before))
-    above[-1] += after
-    return first, below, above
+    lower = upper = 1 << bits
+    below, above = [0], [0]
+    for i in range(n + 1):
+        below.append(below[-1] + lower)
+        above.append(above[-1] + upper)
+        # The weight i + 1 is ((n - i) / (i + 1))^2 q times the weight i.
+        up, down = (n - i) ** 2, (i + 1) ** 2 << bits
+        lower, upper = lower * low * up // down, -(-upper * high * up // down)
+    return 0, below, above

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from threading import RLock
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,6 @@ from opendp_bayes.trusted.opendp_internals import GLOBAL_FEATURES
 #: The number of standard error.
 _ERRORS = 2
 _FEATURES = ("contrib", "honest-but-curious")
-S = TypeVar("S", bound="Space")
 T = TypeVar("T")
 PROBES = (0, 1, 2, 3, 4, 8, 16, 64)  # distances at which a map is checked when it is built
 
@@ -45,14 +44,6 @@ class ReleaseError(RuntimeError):
     """
 
     drawn: Any = None
-
-
-class Space(Protocol):
-    """A space whose identifier, the only thing OpenDP compares, tells it from every other."""
-
-    @property
-    def identifier(self) -> str:
-        """Everything that tells the space from others."""
 
 
 class Unchanging:
@@ -238,13 +229,14 @@ def checked_map(
     return checked
 
 
-def descriptor_of(domain: Domain, kind: type[S], made_by: str) -> S:
+def descriptor_of(domain: Domain, kind: type[T], made_by: str) -> T:
     """Return a copy of the descriptor of an OpenDP user domain if it is of `kind`, otherwise raise
     `ValueError` naming what makes such a domain.
 
     The domain hands its descriptor to anyone; what a map or a sampler reads must be out of reach.
+    Its identifier, the only thing that OpenDP compares, tells its space from every other.
     """
     descriptor = domain.descriptor if isinstance(domain, ExtrinsicDomain) else None
-    if not (isinstance(descriptor, kind) and descriptor.identifier == repr(domain)):
+    if not (isinstance(descriptor, kind) and getattr(descriptor, "identifier", "") == repr(domain)):
         raise ValueError(f"input_domain={told(domain)}: must be the output of {made_by}.")
     return deepcopy(descriptor)

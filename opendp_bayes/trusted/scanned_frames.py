@@ -4,7 +4,6 @@ in memory becomes a temporary file: OpenDP would copy it with every query.
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
 
 import polars as pl
@@ -25,7 +24,7 @@ def collected(frame: pl.LazyFrame) -> pl.DataFrame:
     return frame.collect(engine="streaming", optimizations=EVERY_ROW)
 
 
-class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan`
+class on_disk(TemporaryFile):  # noqa: N801 - reads as a function, `with on_disk(frame) as scan`
     """Write a frame to a private temporary file of Parquet and scan it from there.
 
     A frame held in memory is serialised into OpenDP and back for every query: slow, and memory that
@@ -51,7 +50,7 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
             raise TypeError(
                 f"frame: must be a polars DataFrame or LazyFrame, not {type(frame).__name__}."
             )
-        self._file = TemporaryFile()
+        super().__init__()
         withheld(lambda: self._write(frame.lazy()), "frame: writing it to a file")
 
     def _write(self, frame: pl.LazyFrame) -> None:
@@ -61,29 +60,17 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
             column: dtype for column, dtype in schema.items() if isinstance(dtype, pl.Enum)
         }
         codes = frame.with_columns(column_named(column).to_physical() for column in self._enums)
-        sink = codes.sink_parquet(self._file.path, compression="lz4", statistics=False, lazy=True)
+        sink = codes.sink_parquet(self.path, compression="lz4", statistics=False, lazy=True)
         # The streaming writer of polars 1.36 panics on long columns of few bits a row.
         sink.collect(engine="in-memory", optimizations=EVERY_ROW)
 
     @property
     def scan(self) -> pl.LazyFrame:
         """A LazyFrame over the file."""
-        return _cast(pl.scan_parquet(self._file.path), self._enums)
-
-    def close(self) -> None:
-        """Remove the file; scans of it stop working."""
-        self._file.remove()
+        return _cast(pl.scan_parquet(self.path), self._enums)
 
     def __enter__(self) -> pl.LazyFrame:
         return self.scan
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 _FROM_PYTHON = (

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from weakref import finalize
 
 #: Where a process finds its open files by their numbers, also those without a name.
@@ -16,7 +17,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 class TemporaryFile:
     """An empty file that only its owner can read, at its `path`.
 
-    It goes by `remove`, at the end of a `with` block, when the object is collected, and when the
+    It goes by `close`, at the end of a `with` block, when the object is collected, and when the
     process that made it ends. A process that is killed leaves it where the system has no files
     without a name; otherwise a link to nothing. Raises `OSError` where it cannot be made.
     """
@@ -33,15 +34,15 @@ class TemporaryFile:
         else:
             self.path.touch(0o600)
 
-    def remove(self) -> None:
+    def close(self) -> None:
         """Remove the file; a second time, it does nothing."""
         self._remove()
 
-    def __enter__(self) -> Path:
+    def __enter__(self) -> Any:
         return self.path
 
     def __exit__(self, *failure: object) -> None:
-        self.remove()
+        self.close()
 
 
 def _removed(folder: str, closing: ExitStack, process: int) -> None:

@@ -220,7 +220,7 @@ def test_what_public_facts_decide_is_refused_before_it_is_paid(
 
 def test_without_the_check_it_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mistake put back: the release is made, and has no posterior."""
-    monkeypatch.setattr(BoundQuery, "settled", lambda self, budget: self.fitted(budget))
+    monkeypatch.setattr(BoundQuery, "settled", BoundQuery._fitted)
     context = context_of(1.0, None)
     made = asked(context, 12_000, None).release()
     with pytest.raises(ValueError, match="categories: would be 12002"):

@@ -1,6 +1,6 @@
 """Questions to queries of other kinds than polars, and several in one composition."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import opendp.prelude as dp
 import polars as pl
@@ -24,7 +24,6 @@ class ListQuery:
 
     base: Query
     size: int | None
-    by: tuple[str, ...] = ()
     kept: str = ""
 
     def counts_of(self, question):
@@ -73,7 +72,7 @@ def test_a_query_of_another_kind_is_counted_and_debited():
     released = ob.posterior(query, "vote", **LABELS).release()
     assert (released.categories, released.counts) == (("yes", "no", "none"), (3, 1, 2))
     assert released.guarantee.relation == "add/remove"
-    groups = ob.posterior(replace(query, by=("region",)), "vote", **GROUPED)
+    groups = ob.posterior(query, "vote", by="region", **GROUPED)
     assert groups.release().counts == ((2, 0, 1), (0, 1, 1))
     assert context.remaining_privacy_loss() == []
 
@@ -113,11 +112,11 @@ def test_several_questions_are_one_composition(measure):
 
 
 def test_groups_need_noise_on_every_count_where_the_number_of_records_is_private():
-    grouped = {**GROUPED, "mechanism": "knorm_parameters"}
-    private = ListQuery(listed().query(), None, by=("region",))
+    grouped = {"by": "region", **GROUPED, "mechanism": "knorm_parameters"}
+    private = ListQuery(listed().query(), None)
     with pytest.raises(ValueError, match=r"public number .* those of the"):
         ob.posterior(private, "vote", **grouped)
-    public = ListQuery(listed("changes").query(), 6, by=("region",))
+    public = ListQuery(listed("changes").query(), 6)
     assert ob.posterior(public, "vote", size=6, **grouped).release().mechanism == (
         ob.KNormParameters(1.0)
     )

@@ -385,7 +385,7 @@ def of_bounds(*bounds):
 def test_every_spelling_of_a_unit_has_the_same_noise(query: Any) -> None:
     asked = asked_of(query())
     assert asked.distance == APART
-    assert asked.fitted(0.015).mechanism.scale == pytest.approx(math.sqrt(10 / 0.03), rel=1e-8)
+    assert asked.settled(0.015).mechanism.scale == pytest.approx(math.sqrt(10 / 0.03), rel=1e-8)
     found = ob.posterior(query(), "page", **OF_TWENTY).release()
     assert found.d_in == found.guarantee.distance == APART
     assert ob.Release.from_json(found.to_json()) == found
@@ -505,7 +505,7 @@ def std_of_ours(unit: list[Any], keys: list[str], loss: dict[str, float]) -> flo
         unknown=ob.DROP if keys == ["page"] else {"page": ob.DROP} if listed else None,
         mechanism="gaussian_parameters" if "rho" in loss else "laplace_parameters",
     )
-    noise: Any = query._bound.fitted(query._d_out).law.noise
+    noise: Any = query._bound.settled(query._d_out).law.noise
     if isinstance(noise, DiscreteGaussian):
         return noise.scale
     ratio = math.exp(-1 / noise.scale)

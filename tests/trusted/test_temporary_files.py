@@ -59,8 +59,8 @@ def test_only_its_owner_reads_it(temporary: Path, umask: int) -> None:
 def test_a_file_goes_once_and_its_path_is_never_that_of_another(temporary: Path) -> None:
     """The number of an open file is used again; a scan of the first must not read the second."""
     file, other = temporary_files.TemporaryFile(), temporary_files.TemporaryFile()
-    file.remove()
-    file.remove()
+    file.close()
+    file.close()
     assert list(temporary.rglob("data")) == [other.path]
     del other
     gc.collect()
@@ -69,7 +69,7 @@ def test_a_file_goes_once_and_its_path_is_never_that_of_another(temporary: Path)
     pl.DataFrame({"vote": ["a"]}).write_parquet(first.path)
     scan = pl.scan_parquet(first.path)
     assert scan.collect().height == 1
-    first.remove()
+    first.close()
     second = temporary_files.TemporaryFile()
     pl.DataFrame({"vote": ["b", "b"]}).write_parquet(second.path)
     with pytest.raises(FileNotFoundError):
