@@ -24,20 +24,14 @@ GAP_RELATIVE_ERROR, _LARGEST = 2.0**-45, 1e13
 #: Arguments are moved to at least this by `G(z + 1) = z G(z)` before the Stirling series is used.
 _STIRLING_FROM = 20.0
 
-#: Arguments whose steps are summed at once.
-_BLOCK = 1 << 9
-
-#: From here on the terms z^-5 and beyond are below 2^-64 of the gap.
-_SHORT_SERIES_FROM = 1024.0
-
 #: For p = 1, 3, 5, ...: the Stirling coefficient of `z^-p` and the polynomial in w (lowest power
 #: first, from w^1) that its gap leaves.
-_STIRLING_GAPS: tuple[tuple[int, float, tuple[int, ...]], ...] = (
-    (1, 1 / 12, (1,)),
-    (3, -1 / 360, (6, -3, 1)),
-    (5, 1 / 1260, (15, -5, 10, -5, 1)),
-    (7, -1 / 1680, (28, 14, 42, -35, 21, -7, 1)),
-    (9, 1 / 1188, (45, 90, 168, -117, 126, -84, 36, -9, 1)),
+_STIRLING_GAPS: tuple[tuple[float, tuple[int, ...]], ...] = (
+    (1 / 12, (1,)),
+    (-1 / 360, (6, -3, 1)),
+    (1 / 1260, (15, -5, 10, -5, 1)),
+    (-1 / 1680, (28, 14, 42, -35, 21, -7, 1)),
+    (1 / 1188, (45, 90, 168, -117, 126, -84, 36, -9, 1)),
 )
 
 
@@ -148,24 +142,13 @@ def _steps(lower: Floats, d: Floats, shift: Floats) -> Floats:
     """The gap at `a = lower`, `b = lower + 2 d`, less the gap `shift` whole numbers further up:
     `sum of log1p(d^2 / (a b)) / 2` over the steps.
     """
-    steps = np.zeros(lower.shape)
-    needed = shift > 0
-    if np.any(needed):
-        arrays = [array[needed] for array in (lower, d, shift)]
-        # In pieces that fit in a processor's cache.
-        starts = range(0, arrays[0].size, _BLOCK)
-        parts = [[array[start : start + _BLOCK] for array in arrays] for start in starts]
-        steps[needed] = np.concatenate([_steps_of(*part) for part in parts])
+    steps, needed = np.zeros(lower.shape), shift > 0
+    first, half, number = lower[needed], d[needed], shift[needed]
+    total = np.zeros(first.shape)
+    for step in range(int(number.max(initial=0.0))):
+        total += np.where(step < number, _log_ratio(first + step, half), 0.0)
+    steps[needed] = total / 2
     return steps
-
-
-def _steps_of(lower: Floats, d: Floats, shift: Floats) -> Floats:
-    step = np.arange(shift.max())[:, None]
-    ratios = np.where(step < shift, _log_ratio(lower + step, d), 0.0)
-    total = np.zeros(lower.shape)
-    for ratio in ratios:  # in this order, however many are computed at once
-        total += ratio
-    return total / 2
 
 
 def _log_ratio(lower: Floats, d: Floats) -> Floats:
@@ -175,29 +158,18 @@ def _log_ratio(lower: Floats, d: Floats) -> Floats:
 
 def _stirling_rest(lower: Floats, d: Floats, log_ratio: Floats) -> Floats:
     """Remainder of Stirling's series beyond the leading part: a quarter of the log ratio, and the
-    gaps of `z^-1`, `z^-3`, ... as far as they count.
+    gaps of `z^-1`, `z^-3`, ...
     """
     upper = lower + 2 * d
     middle = lower + d
     w = (d / middle) ** 2
     scale = middle / lower / upper  # (m^-p) / (1 - w)^p is this to the power p
-    gap = np.asarray(log_ratio / 4 + _power_gaps(w, scale, _STIRLING_GAPS[:2]))
-    near = lower < _SHORT_SERIES_FROM
-    if np.any(near):
-        gap[near] += _power_gaps(np.asarray(w)[near], np.asarray(scale)[near], _STIRLING_GAPS[2:])
-    return gap
-
-
-def _power_gaps(
-    w: Floats, scale: Floats, terms: tuple[tuple[int, float, tuple[int, ...]], ...]
-) -> Floats:
     square, gap = scale * scale, np.zeros_like(w)
-    for _, coefficient, polynomial in reversed(terms):
+    for coefficient, polynomial in reversed(_STIRLING_GAPS):
         value = np.zeros_like(w)
         for term in reversed(polynomial):
             value += term
             value *= w
         value *= coefficient
         gap = gap * square + value
-    first, _, _ = terms[0]  # the powers of the others are two apart
-    return gap * scale**first
+    return np.asarray(log_ratio / 4 + gap * scale)
