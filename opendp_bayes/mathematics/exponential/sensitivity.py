@@ -223,19 +223,10 @@ def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | 
         pending = pending[damped(largest, first) > best[pending]]
         if not pending.size:
             break
-        distances, searched = np.arange(first, min(size + 1, first + block)), pending
-        # The largest within the last distance of the block is that of the block: can it be better?
-        if prior.size > 2 and len(counts) > 1:
-            furthest = distance_from_divergence(
-                gaps_within(counts[pending], prior, distances[-1:])
-            )[:, 0]
-            searched = pending[damped(furthest, first) > best[pending]]
-        if searched.size:
-            sensitivities = distance_from_divergence(
-                gaps_within(counts[searched], prior, distances)
-            )
-            largest_damped = damped(sensitivities, distances).max(axis=1)
-            best[searched] = np.maximum(best[searched], largest_damped)
+        distances = np.arange(first, min(size + 1, first + block))
+        sensitivities = distance_from_divergence(gaps_within(counts[pending], prior, distances))
+        largest_damped = damped(sensitivities, distances).max(axis=1)
+        best[pending] = np.maximum(best[pending], largest_damped)
         first += block
         block = min(2 * block, max(block, _LARGEST_BLOCK // (prior.size * pending.size)))
     return best
