@@ -90,20 +90,26 @@ def shell_size(norm: int, k: int) -> int:
     >>> [shell_size(norm, 3) for norm in range(4)]
     [1, 6, 12, 18]
     """
-    return _coefficient(norm, k - 1, k - 1)
-
-
-def vectors_within(norm: int, k: int) -> int:
-    """Number of z in Z^k with sum 0 and `||z||_1 / 2 <= norm`."""
-    return _coefficient(norm, k - 1, k)
-
-
-def _coefficient(power: int, n: int, poles: int) -> int:
-    """The coefficient of `t^power` in `sum_i C(n, i)^2 t^i / (1 - t)^poles`, `poles >= 1`."""
     return sum(
-        math.comb(n, i) ** 2 * math.comb(power - i + poles - 1, poles - 1)
-        for i in range(min(power, n) + 1)
+        math.comb(k - 1, i) ** 2 * math.comb(norm - i + k - 2, k - 2)
+        for i in range(min(norm, k - 1) + 1)
     )
+
+
+def norm_to_list(k: int, scale: float, log_rest: float, most: int) -> int | None:
+    """The smallest norm beyond which all z weigh less than `exp(log_rest)`, each by its norm times
+    `exp(-norm / scale)`; None if there are more than `most` vectors up to there.
+    """
+    norm, listed = 0, 1
+    while listed <= most:
+        following = shell_size(norm + 1, k)
+        log_next = math.log((norm + 1) * following) - (norm + 1) / scale
+        # Of the terms after that: shells grow as the power k - 2 of the norm, or less.
+        log_ratio = k * math.log1p(1 / (norm + 1)) - 1 / scale
+        if log_ratio < 0 and log_next - math.log(-math.expm1(log_ratio)) <= log_rest:
+            return norm
+        norm, listed = norm + 1, listed + following
+    return None
 
 
 def log_squares(j: int, scale: float) -> float:

@@ -18,7 +18,7 @@ from opendp_bayes.mathematics.zero_sum import (
     log_squares,
     nearest_counts,
     noise_vectors,
-    vectors_within,
+    norm_to_list,
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise, saturated
@@ -86,7 +86,13 @@ class KNormParameters(NoisyCounts):
             return super().log_pmf(counts, prior)
         if size == 0:
             return np.zeros((1, k), dtype=np.int64), np.zeros(1)
-        largest = self._norm_to_enumerate(size - int(counts.min()), k)
+        # A candidate at distance d has at least the weight exp(-d / scale) of the noise that leads
+        # straight to it; at the distance of the furthest one,
+        reach = size - int(counts.min())
+        log_rest = -reach / self.scale - NEGLIGIBLE
+        largest = norm_to_list(k, self.scale, log_rest, LARGEST_NOISE // k)
+        if largest is None:
+            raise self._too_many(k)
         noise = noise_vectors(largest, k)
         # How many noise vectors of each norm lead to each candidate; then a short sum for each.
         norm = np.maximum(noise, 0).sum(axis=1)
@@ -126,31 +132,6 @@ class KNormParameters(NoisyCounts):
         return PrivacyLoss(
             epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(epsilon**2 / 2)
         )
-
-    def _norm_to_enumerate(self, reach: int, k: int) -> int:
-        """The smallest norm, at least `reach`, beyond which the noise carries a negligible part of
-        every probability.
-
-        `reach` is the distance of the furthest candidate. A candidate at distance d has at least
-        the weight `exp(-d / scale)` of the noise that leads straight to it. There are at most
-        `C(2j, j) C(d + j - 1, j - 1)` vectors of norm d, j = k - 1, so a geometric series bounds
-        the tail.
-        """
-        j = k - 1
-        # There are at least k (k - 1) vectors of every norm from 1.
-        norm, largest = reach, LARGEST_NOISE // (k * k * (k - 1))
-        while norm <= largest and vectors_within(norm, k) * k <= LARGEST_NOISE:
-            log_ratio = math.log1p((j - 1) / (norm + 2)) - 1 / self.scale
-            if log_ratio < 0:
-                log_tail = (
-                    math.log(math.comb(2 * j, j) * math.comb(norm + j, j - 1))
-                    - (norm + 1) / self.scale
-                    - math.log(-math.expm1(log_ratio))
-                )
-                if log_tail < -reach / self.scale - NEGLIGIBLE:
-                    return norm
-            norm += 1
-        raise self._too_many(k)
 
 
 def log_knorm_normaliser(k: int, scale: float) -> float:

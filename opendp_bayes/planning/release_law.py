@@ -13,8 +13,9 @@ import numpy as np
 
 from opendp_bayes.mathematics.simplex import candidates, log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
+from opendp_bayes.mathematics.zero_sum import noise_vectors, norm_to_list
 from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
+from opendp_bayes.mechanisms.knorm_parameters import log_knorm_normaliser
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.setting import Setting
 
@@ -120,29 +121,13 @@ def _of_noise(law: AdditiveNoise, setting: Setting, counts: Integers, largest: i
 @_of_law.register
 def _(law: SimplexNoise, setting: Setting, counts: Integers) -> ReleaseLaw:
     k = counts.size
-    largest = _norm_to_list(law.scale, k)
+    log_rest = math.log(_TAIL) + log_knorm_normaliser(k, law.scale)
+    largest = norm_to_list(k, law.scale, log_rest, _LARGEST_NOISE // k**2)
     if largest is None:
         return _simulated(setting.projected(counts + _knorm_noise(law.scale, k)))
     noise = noise_vectors(largest, k)
     weights = np.exp(-np.maximum(noise, 0).sum(axis=1) / law.scale)
     return ReleaseLaw(setting.projected(counts + noise), weights / weights.sum())
-
-
-def _norm_to_list(scale: float, k: int) -> int | None:
-    """The norm beyond which K-norm noise, weighted by its norm, is less than `_TAIL` of all of it;
-    None if there are too many vectors up to there.
-    """
-    listed, weighted, norm = 1, 0.0, 0
-    while listed * k**2 <= _LARGEST_NOISE:
-        norm += 1
-        vectors = shell_size(norm, k)
-        term = norm * vectors * math.exp(-norm / scale)
-        # A bound on that of the next terms: shells grow as the power k - 2 of the norm, or less.
-        ratio = (1 + 1 / norm) ** k * math.exp(-1 / scale)
-        if ratio < 1 and term / (1 - ratio) <= _TAIL * weighted:
-            return norm
-        listed, weighted = listed + vectors, weighted + term
-    return None
 
 
 def _knorm_noise(scale: float, k: int) -> Integers:

@@ -417,6 +417,9 @@ def test_cumulative_bounds_are_rounded_outwards(n, bits, monkeypatch):
 
 def test_the_most_categories_whose_noise_is_enumerated() -> None:
     """One step between two of 159 is 159 * 158 + 1 vectors of 159 integers, 3 994 557 together."""
-    assert KNormParameters(0.003)._norm_to_enumerate(1, 159) == 1
+    counts = np.zeros(160, dtype=np.int64)
+    counts[0] = 1
+    support, log_p = KNormParameters(0.003).log_pmf(counts[:159], 1.0)
+    assert support[np.argmax(log_p)].tolist() == counts[:159].tolist()
     with pytest.raises(ValueError, match="takes more than 4000000 integers"):
-        KNormParameters(0.003)._norm_to_enumerate(1, 160)
+        KNormParameters(0.003).log_pmf(counts, 1.0)
