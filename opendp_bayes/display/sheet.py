@@ -1,6 +1,6 @@
 """A result's display: tables and sentences, as text, in a notebook and on a terminal."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +56,8 @@ class Sheet:
 class Shown(UnderflowIsZero):
     """Something with a sheet: the same table at a prompt and in a notebook."""
 
-    def sheet(self) -> Sheet:
-        """Sheet with the answer's tables."""
-        raise NotImplementedError
+    #: The sheet with the answer's tables.
+    sheet: Callable[..., Sheet]
 
     def __repr__(self) -> str:
         return str(self.sheet())
@@ -70,9 +69,8 @@ class Shown(UnderflowIsZero):
 class ShownAtOnce(UnderflowIsZero):
     """Something with a sheet that a prompt and a notebook show without what takes seconds."""
 
-    def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
-        """Sheet with the tables of the result; without `wait`, of what is known at once."""
-        raise NotImplementedError
+    #: The sheet with the tables of the result; without `wait`, of what is known at once.
+    sheet: Callable[..., Sheet]
 
     def __str__(self) -> str:
         return str(self.sheet(wait=False).first(_AT_ONCE))

@@ -157,18 +157,6 @@ class Plan(Shown):
         refused = dict.fromkeys(
             (type(row.mechanism).__name__, row.refused) for row in self.rows if row.refused
         )
-        notes = (
-            self._setting,
-            "ρ is that of zero-concentrated privacy (zCDP). Errors are expected Hellinger"
-            " distances, from 0 to 1, and widths those of 95 % intervals; * marks what is"
-            " simulated.",
-            *(f"{mechanism} cannot be used. {reason}" for mechanism, reason in refused),
-            f"Recommended: {self.reason}",
-        )
-        return Sheet((_table(self),), notes, f"Plan for {budget}")
-
-    @property
-    def _setting(self) -> str:
         records = (
             f"{self.records} records, a public number"
             if self.size is not None
@@ -176,7 +164,15 @@ class Plan(Shown):
         )
         prior = ", ".join(f"{alpha:.6g}" for alpha in self.prior)
         neighbours = change(Distance.of(self.d_in), self.size)
-        return f"{records}, prior ({prior}). Neighbours differ by {neighbours}."
+        notes = (
+            f"{records}, prior ({prior}). Neighbours differ by {neighbours}.",
+            "ρ is that of zero-concentrated privacy (zCDP). Errors are expected Hellinger"
+            " distances, from 0 to 1, and widths those of 95 % intervals; * marks what is"
+            " simulated.",
+            *(f"{mechanism} cannot be used. {reason}" for mechanism, reason in refused),
+            f"Recommended: {self.reason}",
+        )
+        return Sheet((_table(self),), notes, f"Plan for {budget}")
 
 
 def _table(plan: Plan) -> Table:

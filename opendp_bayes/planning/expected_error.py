@@ -9,7 +9,7 @@ question has the same answer.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,11 +78,6 @@ def expected_error(setting: Setting, counts: Integers) -> ExpectedError:
     )
 
 
-def _mean_distance(setting: Setting, counts: Integers) -> float:
-    law, distance = _distances(setting, counts)
-    return float(law.weights @ distance)
-
-
 def _distances(setting: Setting, counts: Integers) -> tuple[ReleaseLaw, Floats]:
     """The law of a release, and the distance of each outcome from the posterior of the counts."""
     law, prior = release_law(setting, counts), setting.prior_array
@@ -136,26 +131,25 @@ def mean_error(errors: Mapping[str, float]) -> float:
 
 def score_of(setting: Setting, shares: Mapping[str, Any], records: int) -> float:
     """The score that a plan would give to a mechanism, in less time."""
-    wanted = {"stated": shares["stated"]} if "stated" in shares else shares
-    return mean_error(_at_each(_mean_distance, setting, wanted, records))
+    wanted, distances = {"stated": shares["stated"]} if "stated" in shares else shares, {}
+    for proportion, counts in _counts_at(setting, wanted, records).items():
+        law, distance = _distances(setting, counts)
+        distances[proportion] = float(law.weights @ distance)
+    return mean_error(distances)
 
 
 def errors_at(
     setting: Setting, shares: Mapping[str, Any], records: int
 ) -> dict[str, ExpectedError]:
     """The expected error at each of the proportions of so many records."""
-    return _at_each(expected_error, setting, shares, records)
+    counts_at = _counts_at(setting, shares, records)
+    return {proportion: expected_error(setting, counts) for proportion, counts in counts_at.items()}
 
 
-def _at_each(
-    error: Callable[[Setting, Integers], Any],
-    setting: Setting,
-    shares: Mapping[str, Any],
-    records: int,
-) -> dict[str, Any]:
-    """An error at the counts of so many records in each of the proportions."""
+def _counts_at(setting: Setting, shares: Mapping[str, Any], records: int) -> dict[str, Integers]:
+    """The counts of so many records in each of the proportions."""
     return {
-        proportion: error(setting, counts_in_proportion(records, setting.prior_array, share))
+        proportion: counts_in_proportion(records, setting.prior_array, share)
         for proportion, share in shares.items()
     }
 

@@ -18,9 +18,9 @@ from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.counting import (
     checked_size,
     counted_distance,
+    groups_of_vector,
     make_counts_of_cells,
     make_counts_of_groups,
-    make_counts_of_vector,
 )
 from opendp_bayes.trusted.kinds import VALUES, ColumnKind, kinds_of_frame, kinds_of_vector
 from opendp_bayes.trusted.opendp_internals import to_then
@@ -107,7 +107,13 @@ def make_categorical_counts(
         cells=cells,
     )
     if is_vector:
-        return _make_counts_of_vector(input_domain, input_metric, question)
+        counted_distance(input_domain, input_metric)
+        known = cast(VectorDomain, input_domain).size
+        if known is not None and size not in (None, known):
+            raise ValueError(f"size={size!r}: must be {known}, that of the input domain.")
+        question = replace(question, size=size if known is None else known)
+        kinds, groups = kinds_of_vector(input_domain), groups_of_vector(input_domain)
+        return counting(input_domain, input_metric, question, kinds, groups, _MADE_BY)
     return counts_in_frame(input_domain, input_metric, question)
 
 
@@ -174,21 +180,6 @@ def counting(
     size = checked_size(question.size, domain, metric)
     cells = cells_of(question, kinds, size)
     return make_counts_of_groups(domain, metric, cells, kinds, groups, made_by)
-
-
-def _make_counts_of_vector(domain: Domain, metric: Metric, question: Question) -> Transformation:
-    """Count the categories of a vector, whose elements are the records."""
-    kinds = kinds_of_vector(domain)
-    counted_distance(domain, metric)
-    public_size = cast(VectorDomain, domain).size
-    if public_size is not None:
-        if question.size not in (None, public_size):
-            raise ValueError(
-                f"size={question.size!r}: must be {public_size}, that of the input domain."
-            )
-        question = replace(question, size=public_size)
-    size = checked_size(question.size, domain, metric)
-    return make_counts_of_vector(domain, metric, cells_of(question, kinds, size), _MADE_BY)
 
 
 then_categorical_counts = to_then(make_categorical_counts)

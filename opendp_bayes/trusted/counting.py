@@ -17,19 +17,12 @@ from opendp.transformations import make_user_transformation
 
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import ContractError, guarded, guarded_map
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import CHANGES, identifier_of
 from opendp_bayes.trusted.cells import Axis, Cells, counted
 from opendp_bayes.trusted.interrupts import interruptible
-from opendp_bayes.trusted.kinds import (
-    VALUES,
-    ColumnKind,
-    element_type,
-    kinds_of_frame,
-    kinds_of_vector,
-)
+from opendp_bayes.trusted.kinds import VALUES, ColumnKind, element_type, kinds_of_frame
 from opendp_bayes.trusted.opendp_internals import frame_of
 from opendp_bayes.trusted.spaces import CountsOfSeveral
 from opendp_bayes.trusted.truncation import Truncation
@@ -84,22 +77,10 @@ def make_counts_of_groups(
     return together >> counts
 
 
-def make_counts_of_vector(
-    domain: Domain, metric: Metric, cells: Cells, made_by: str
-) -> Transformation:
-    """The transformation from a vector to the counts of cells.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For cells that do not fit the space of the vector.
-    """
+def groups_of_vector(domain: Domain) -> Callable[[Any, Sequence[Axis]], pl.DataFrame]:
+    """The function of `make_counts_of_groups` for the elements of a vector."""
     dtype = element_type(domain)
-
-    def groups(values: list[Value], axes: Sequence[Axis]) -> pl.DataFrame:
-        return pl.Series(VALUES, values, dtype).to_frame().group_by(VALUES).len()
-
-    return make_counts_of_groups(domain, metric, cells, kinds_of_vector(domain), groups, made_by)
+    return lambda values, axes: pl.Series(VALUES, values, dtype).to_frame().group_by(VALUES).len()
 
 
 def _is_size_public(domain: Domain, metric: Metric) -> bool:

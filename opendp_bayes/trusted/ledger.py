@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, get_args
@@ -34,23 +35,20 @@ _SMALLEST, _NO_DATABASE = 512, "file is not a database"
 _PATIENCE = 60.0
 
 
+@dataclass
 class Intent:
     """A release that is entered and has not ended.
 
-    Parameters
+    Attributes
     ----------
     loss : Loss
         What it costs; whoever makes it may lower it.
-
-    Attributes
-    ----------
-    is_reading
+    is_reading : bool
         Whether data may have been read, so that a failure from now on uses budget.
     """
 
-    def __init__(self, loss: Loss) -> None:
-        self.loss = loss
-        self.is_reading = False
+    loss: Loss
+    is_reading: bool = False
 
 
 class Ledger(Unchanging):
@@ -320,19 +318,14 @@ def _errors(path: Path) -> Iterator[None]:
         return
     except _UnusableFileError as error:
         problem = str(error)
-    except FileNotFoundError as error:
-        problem = _unusable(error.strerror)
-        if path.parent.exists():
-            problem += " A ledger is made by giving it a total, as in epsilon=3.0."
     except (OSError, sqlite3.OperationalError) as error:
-        problem = _unusable(getattr(error, "strerror", None) or str(error))
+        reason = getattr(error, "strerror", None) or str(error)
+        problem = f"cannot be used ({reason}), so nothing is released."
+        if isinstance(error, FileNotFoundError) and path.parent.exists():
+            problem += " A ledger is made by giving it a total, as in epsilon=3.0."
     except sqlite3.Error as error:
         problem = _NO_LEDGER if str(error) == _NO_DATABASE else _DAMAGED.format(error)
     raise LedgerError(f"ledger {path}: {problem}")
-
-
-def _unusable(reason: str | None) -> str:
-    return f"cannot be used ({reason}), so nothing is released."
 
 
 def _accounts(database: sqlite3.Connection) -> dict[str, Account]:

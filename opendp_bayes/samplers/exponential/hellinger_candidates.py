@@ -197,8 +197,9 @@ class HellingerSampler:
         done = 0
         while done < draws:
             number = min(max(_BATCH[0], _BATCH[1] * k, 4 * (draws - done)), _LARGEST_BATCH // k)
-            accepted = self._accepted(number)[: draws - done]
-            result[done : done + len(accepted)] = accepted
+            moves, log_acceptance = self._inside(number)
+            accepted = moves[log_uniforms(len(moves)) < log_acceptance][: draws - done]
+            result[done : done + len(accepted)] = self._counts + accepted
             done += len(accepted)
         return result
 
@@ -219,11 +220,6 @@ class HellingerSampler:
             + BITS * math.log(2)
             + (self._counts.size - 1) * log_rounding
         )
-
-    def _accepted(self, number: int) -> Integers:
-        """Return the accepted ones of `number` proposals, in order."""
-        moves, log_acceptance = self._inside(number)
-        return self._counts + moves[log_uniforms(len(moves)) < log_acceptance]
 
     def _inside(self, number: int) -> tuple[Integers, Floats]:
         """Return the proposals, of `number`, that are inside the simplex, as moves, and the
