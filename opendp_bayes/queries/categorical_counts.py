@@ -11,7 +11,7 @@ from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import Domain, LazyFrameDomain, Metric, Transformation, VectorDomain
 
 from opendp_bayes.queries.cells_of import cells_of
-from opendp_bayes.queries.question import Categories, Columns, Policy, Question, Unknown
+from opendp_bayes.queries.question import Categories, Columns, Policy, Question
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.cells import Axis, Cells
@@ -40,7 +40,7 @@ def make_categorical_counts(
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
-    unknown: Unknown | None = None,
+    unknown: Policy | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
 ) -> Transformation:
     """Count the records of each category of one column, or of each cell of a joint table; with `by`
@@ -75,14 +75,14 @@ def make_categorical_counts(
         wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
         change-one; without it, add/remove. A `VectorDomain` with a size brings it along. Those of
         groups are private.
-    nulls, unknown : Policy, Unknown
+    nulls, unknown : Policy, optional
         Labels under which nulls, and values outside the categories, are counted, for all columns or
         by name: a category, or a new one, which is appended; or `DROP`, which leaves such records
         out where their number is private. Required where they may occur; in `by` such records are
         in no group unless a mapping names one.
     cells : Sequence[Sequence[str or int or bool]], optional
-        For a joint table, the tuples of labels that are counted, by default all; `unknown` is the
-        cell for the others then, a tuple, or `DROP`.
+        For a joint table, the tuples of labels that are counted, by default all; the
+        others are in the cell of the columns' labels for `unknown` then, which `DROP` leaves out.
 
     Raises
     ------

@@ -190,13 +190,8 @@ def table_of(
     check_combinations("column", question.columns, shape)
     places = list(map(places_of, labels))
     if question.cells is None:
-        if question.unknown is not None:
-            raise ValueError(
-                f"unknown={question.unknown!r}: every combination of labels has a cell; one for all"
-                " others belongs to cells=, which leaves some out. Give each column its label."
-            )
         return tuple(product(*labels)), np.arange(math.prod(shape)).reshape(shape)
-    cells = [as_cell(cell, len(shape), "cells") for cell in question.cells]
+    cells = [as_cell(cell, len(shape)) for cell in question.cells]
     index = np.full(shape, -1)
     for number, cell in enumerate(cells):
         absent = [x for x, numbers in zip(cell, places, strict=True) if identity(x) not in numbers]
@@ -210,7 +205,7 @@ def table_of(
         if index[corner] >= 0:
             raise ValueError(f"cells: {cell!r} is there twice.")
         index[corner] = number
-    return _completed(cells, index, question.unknown)
+    return _completed(cells, index, [variable.unknown for variable in question.variables])
 
 
 def check_combinations(argument: str, columns: Sequence[str], shape: Sequence[int]) -> None:
@@ -219,23 +214,25 @@ def check_combinations(argument: str, columns: Sequence[str], shape: Sequence[in
 
 
 def _completed(
-    cells: list[tuple[Value, ...]], index: Integers, unknown: Any
+    cells: list[tuple[Value, ...]], index: Integers, unknown: Sequence[Any]
 ) -> tuple[tuple[Label, ...], Integers]:
-    """Complete the table with a cell for the records of every combination that has none, unless
-    they are left out; raise `ValueError` where neither is said.
+    """Complete the table with a cell for the records of every combination that has none, that of
+    the columns' unknown values, unless all of these are left out; raise `ValueError` where a column
+    has no label for them.
     """
-    if unknown is not None and not isinstance(unknown, LeftOut):
-        number = place_of(unknown, cells)
+    labels = tuple(label for label in unknown if not (label is None or isinstance(label, LeftOut)))
+    if np.any(index < 0) and len(labels) == index.ndim:
+        number = place_of(labels, cells)
         if number is None:
-            check_new("unknown", unknown, cells)
-            number, cells = len(cells), [*cells, unknown]
+            check_new("unknown", labels, cells)
+            number, cells = len(cells), [*cells, labels]
         index[index < 0] = number
-    if np.any(index < 0) and unknown is None:
+    elif np.any(index < 0) and (labels or None in unknown):
         raise ValueError(
             f"cells: leaves out {np.count_nonzero(index < 0)} of {index.size} combinations of"
-            " labels, and a record may be in one of them all the same. Pass unknown= with the cell"
-            " to count it in: one of cells, or a new one, such as"
-            f" unknown={('impossible',) * index.ndim!r}."
+            " labels, and a record may be in one of them all the same. Pass unknown= with a label"
+            " for every column, whose cell counts them, one of cells or a new one: such as"
+            " unknown='impossible'; or unknown=ob.DROP."
         )
     if len(cells) < 2:
         raise ValueError(f"cells={cells!r}: must be at least 2 with that of unknown=.")

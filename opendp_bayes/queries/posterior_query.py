@@ -13,7 +13,7 @@ from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.queries.base import AskedQuery
 from opendp_bayes.queries.bound_query import BoundQuery, ask
 from opendp_bayes.queries.mechanism_choice import Option
-from opendp_bayes.queries.question import Categories, Columns, Countable, Policy, Question, Unknown
+from opendp_bayes.queries.question import Categories, Columns, Countable, Policy, Question
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import require_features
@@ -36,7 +36,7 @@ def posterior(
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
-    unknown: Unknown | None = None,
+    unknown: Policy | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
     mechanism: str | Mechanism = "auto",
     **options: Option,
@@ -54,7 +54,7 @@ def posterior(
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
-    unknown: Unknown | None = None,
+    unknown: Policy | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
     mechanism: str | Mechanism = "auto",
     **options: Option,
@@ -72,7 +72,7 @@ def posterior(
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
-    unknown: Unknown | None = None,
+    unknown: Policy | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
     mechanism: str | Mechanism = "auto",
     **options: Option,
@@ -118,7 +118,7 @@ def posterior(
     nulls : Policy, optional
         Label of the category in which nulls are counted: one of the categories, or a new one, which
         is appended. Required if the column is nullable.
-    unknown : Unknown, optional
+    unknown : Policy, optional
         Label of the category in which values outside the categories are counted, in like manner.
         Required unless the column's type excludes them. For a joint table, `nulls` and `unknown`
         are a label for every column, or a mapping from columns to labels. `DROP` leaves such
@@ -127,10 +127,9 @@ def posterior(
     cells : Sequence[Sequence[str or int or bool]], optional
         For a joint table, the cells that are counted, as tuples of labels, in the order of the
         counts; by default every combination of labels. Leave out only combinations that are
-        publicly known to be impossible: a record may be there all the same, so that `unknown` must
-        be the cell in which all others are counted, a tuple, which is one of `cells` or a new one,
-        appended; its labels are those of the columns' unknown values too. A mapping may have it
-        under the tuple of the columns. `DROP` leaves such records out.
+        publicly known to be impossible: a record may be there all the same, so that every column
+        must have a label for `unknown`, and the cell of these, one of `cells` or a new one,
+        appended, counts all others. `DROP` for every column leaves such records out.
     mechanism : str or Mechanism, default "auto"
         The name of a built-in or installed mechanism, whose scale is found from the budget of the
         query; or a mechanism value, which is used as it is and must fit into the budget. `"auto"`

@@ -37,8 +37,6 @@ Columns = str | Sequence[str]
 Categories = Sequence[Value] | Mapping[str, Sequence[Value]]
 #: A label for every column, or for some by name; or `DROP`.
 Policy = Value | LeftOut | Mapping[str, Value | LeftOut]
-#: The same, or the cell for every combination of labels that is no cell of a joint table.
-Unknown = Policy | Sequence[Value] | Mapping[Any, Any]
 #: The arguments of `Question.of`, of one column, and of tables and groups.
 ARGUMENTS = (
     "column",
@@ -90,9 +88,6 @@ class Question:
         The number of records, where it is public.
     cells : Sequence[Sequence[str or int or bool]] or None
         Of a joint table, those that are counted; None for all.
-    unknown : Sequence[str or int or bool] or LeftOut or None
-        Of a joint table with `cells`, that in which the records of all others are counted; or
-        `DROP`, which leaves them out.
     groups : tuple[Variable, ...]
         The columns that say which group a record is in; empty without groups.
     merge : Mapping[str or int or bool, Sequence[str or int or bool or tuple]] or None
@@ -105,7 +100,6 @@ class Question:
     ordered: Sequence[str] | None = None
     size: int | None = None
     cells: Sequence[Sequence[Value]] | None = None
-    unknown: Sequence[Value] | LeftOut | None = None
     groups: tuple[Variable, ...] = ()
     merge: Mapping[Value, Sequence[Label]] | None = None
 
@@ -139,7 +133,7 @@ class Question:
         by: Columns | None = None,
         categories: Categories | None = None,
         nulls: Policy | None = None,
-        unknown: Unknown | None = None,
+        unknown: Policy | None = None,
         cells: Sequence[Sequence[Value]] | None = None,
         **others: Any,
     ) -> "Question":
@@ -169,7 +163,6 @@ class Question:
                 f"cells={told(cells)}: belongs to a joint table; pass several columns, as in"
                 " ['region', 'vote']."
             )
-        unknown, cell = _with_cell(unknown, names, cells) if joint else (unknown, None)
         by_argument = {"categories": categories, "nulls": nulls, "unknown": unknown}
         spread = [
             _of_columns(value, names, of_groups, argument)
@@ -177,9 +170,7 @@ class Question:
         ]
         variables = tuple(map(Variable, [*names, *of_groups], *spread))
         groups = variables[len(names) :]
-        return cls(
-            variables[: len(names)], joint, cells=cells, unknown=cell, groups=groups, **others
-        )
+        return cls(variables[: len(names)], joint, cells=cells, groups=groups, **others)
 
 
 def _as_names(columns: Any, argument: str) -> list[str]:
@@ -216,33 +207,13 @@ def _of_columns(value: Any, names: list[str], of_groups: list[str], argument: st
     return [value.get(column) for column in columns]
 
 
-def _with_cell(unknown: Any, names: list[str], cells: Any) -> tuple[Any, Any]:
-    """Take apart what is given for unknown values of the columns of a joint table, and the cell for
-    what is in none, or `DROP`.
-    """
-    alone, cell, together = unknown, None, tuple(names)
-    if isinstance(unknown, Mapping) and together in unknown:
-        alone = {column: label for column, label in unknown.items() if column != together}
-        cell = unknown[together]
-    elif isinstance(unknown, LeftOut) and cells is not None:
-        cell = unknown
-    elif isinstance(unknown, Sequence) and not isinstance(unknown, str):
-        cell = as_cell(unknown, len(names), "unknown")
-        alone = dict(zip(names, cell, strict=True))
-    if cell is None or isinstance(cell, LeftOut):
-        return alone, cell
-    return alone, as_cell(cell, len(names), "unknown")
-
-
-def as_cell(cell: Any, length: int, argument: str) -> tuple[Value, ...]:
+def as_cell(cell: Any, length: int) -> tuple[Value, ...]:
     """A cell as a tuple of labels, one for each column."""
     if isinstance(cell, str) or not isinstance(cell, Sequence) or len(cell) != length:
-        raise TypeError(
-            f"{argument}: {cell!r} must be a tuple of {length} labels, one for each column."
-        )
+        raise TypeError(f"cells: {cell!r} must be a tuple of {length} labels, one for each column.")
     labels = tuple(map(plain, cell))
     if any(type(label) not in (str, int, bool) for label in labels):
-        raise TypeError(f"{argument}: {cell!r} must hold labels (str, int, bool).")
+        raise TypeError(f"cells: {cell!r} must hold labels (str, int, bool).")
     return labels
 
 

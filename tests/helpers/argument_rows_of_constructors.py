@@ -36,7 +36,7 @@ def counting(size: int | None = 6, **column: Any) -> Any:
 STRINGS = {"column": "s", "categories": ["a", "b"], "unknown": "a", "nulls": "a"}
 BINARY = counting(6, **STRINGS)
 SOME_CELLS = [("a", "a"), ("b", "b"), ("c", "b")]
-TABLE = {"column": ["x", "y"], "cells": SOME_CELLS, "unknown": ("a", "a"), "nulls": "a"}
+TABLE = {"column": ["x", "y"], "cells": SOME_CELLS, "unknown": "a", "nulls": "a"}
 
 
 def of_three(size: int | None = 6, prior: float = 1.0) -> Any:
@@ -87,7 +87,7 @@ OF_X: dict[str, Any] = {**IN, "column": "x", "nulls": "a"}
 OF_TWO = {"input_domain": BINARY.output_domain}
 OTHER_SIZE = vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE)
 OF_CELLS = (vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),)
-OF_CELLS += (vary("unknown", ("c", "c"), DIFFERENT, **TABLE),)
+OF_CELLS += (vary("unknown", "c", DIFFERENT, **TABLE),)
 OTHER_GROUPS = {"by": ["t", "y"], "column": "y", "categories": {"t": ["b", "a"]}, "nulls": "b"}
 OTHER_GROUPS |= {"unknown": {"t": "c"}}
 OF_DISCOVERY = {**space(DISCOVERED), "output_measure": APPROX, "discovery": OPTIMAL}

@@ -128,7 +128,7 @@ OF_BOTH = {"column": ["v", "w"], "categories": {"v": SIDE, "w": SIDE}}
     [
         *({"column": "v", "categories": of} for of in (LABELS, pl.Series(LABELS))),
         OF_BOTH,
-        {**OF_BOTH, "cells": [("c0", "c0")] * TOO_MANY, "unknown": ("c0", "c0")},
+        {**OF_BOTH, "cells": [("c0", "c0")] * TOO_MANY, "unknown": "c0"},
         *({"column": "v", "categories": {"v": SIDE, "w": of}, "by": "w"} for of in (LABELS, SIDE)),
     ],
 )

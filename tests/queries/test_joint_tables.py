@@ -21,7 +21,7 @@ COLUMNS = ["region", "vote"]
 VOTES = {"vote": ["yes", "no"]}
 #: The nulls of one column are a category of their own, those of the other one of the categories.
 POLICY = {"nulls": {"region": "nowhere", "vote": "no"}, "unknown": {"vote": "other"}}
-CELLS = [("north", "yes"), ("north", "no"), ("south", "no"), ("nowhere", "other")]
+CELLS = [("north", "yes"), ("north", "no"), ("south", "no"), ("nowhere", "no")]
 UNKNOWN = {"a cell": ("south", "no"), "a new cell": ("none", "none")}
 VALUES = list(product(["north", "south", None], ["yes", "no", "??", None]))
 
@@ -48,15 +48,16 @@ def test_the_count_vector_of_a_table_moves_by_what_its_map_says(metric, d_in):
     assert np.abs(after - before).sum() == vector.map(d_in) == (2 if changed else 1) * d_in
 
 
-def in_a_cell(cell, label="other"):
-    """The policy for unknown votes, and the cell for combinations that have none."""
-    return {"vote": label, ("region", "vote"): cell}
+def in_a_cell(cell):
+    """The labels for unknown values, whose cell is that for combinations that have none."""
+    return dict(zip(COLUMNS, cell, strict=True))
 
 
 def cell_of(row, cells=None, unknown=None):
     """The definition, written out."""
     region, vote = row
-    cell = (region or "nowhere", {None: "no", "??": "other"}.get(vote, vote))
+    of_unknown = "other" if unknown is None else unknown[1]
+    cell = (region or "nowhere", {None: "no", "??": of_unknown}.get(vote, vote))
     return cell if cells is None or cell in cells else unknown
 
 
@@ -211,18 +212,25 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
         ({"nulls": {"votes": "no"}}, ValueError, r"nulls=\{'votes': 'no'\}: 'votes' is not among"),
         ({"nulls": {"vote": "no"}}, ValueError, "nulls=None: column 'region' may hold nulls"),
         ({"cells": CELLS}, ValueError, "cells: leaves out 5 of"),
-        ({"unknown": ("a", "b")}, ValueError, r"unknown=\('a', 'b'\): every combination"),
+        ({"unknown": ("a", "b")}, TypeError, r"unknown=\('a', 'b'\): must be a label"),
+        (
+            {"cells": CELLS, "unknown": {**in_a_cell("ab"), "vote": ob.DROP}},
+            ValueError,
+            "leaves out",
+        ),
         ({"cells": [("north",)]}, TypeError, r"cells: \('north',\) .*tuple of 2"),
         ({"cells": [("north", "yes", "x")]}, TypeError, r"cells: \('north', .*tuple of 2"),
         ({"cells": ["no"]}, TypeError, r"cells: 'no' .*tuple of 2"),
         ({"cells": [("north", 0.5)]}, TypeError, "must hold labels"),
         ({"cells": [("north", "x")]}, ValueError, r"\('north', 'x'\) .*not a label"),
         ({"cells": CELLS + CELLS[:1]}, ValueError, "is there twice"),
-        ({"cells": CELLS[:1], "unknown": CELLS[0]}, ValueError, r"cells=\[.*\]: .*at least 2"),
+        (
+            {"cells": CELLS[:1], "unknown": in_a_cell(CELLS[0])},
+            ValueError,
+            r"cells=\[.*\]: .*at least 2",
+        ),
         ({**ONE, "cells": CELLS}, ValueError, "belongs to a joint table"),
         ({**ONE, "unknown": ("a", "b")}, TypeError, r"unknown=\('a', 'b'\): must be a label"),
-        ({"cells": CELLS, "unknown": ("a",)}, TypeError, r"unknown: \('a',\) .*tuple of 2"),
-        ({"cells": CELLS, "unknown": ("a", 0.5)}, TypeError, "must hold labels"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, error, match):

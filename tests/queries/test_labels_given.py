@@ -61,7 +61,7 @@ PLACES: dict[str, Any] = {
         **BOTH,
         "nulls": {"vote": of("no"), "code": of(2)},
         "cells": [(of("yes"), of(1)), (of("no"), of(2))],
-        "unknown": (of("no"), of(2)),
+        "unknown": {"vote": of("no"), "code": of(2)},
     },
 }
 

@@ -225,13 +225,10 @@ def _cells(case: Case, column: str, other: str) -> dict[str, Any]:
     new = ["nulls"] if case["nulls"] == "new" else []
     first = LABELS[column][:-1] if case["categories"] == "fewer" else LABELS[column]
     cells = list(product([*first, *new], [*LABELS[other], *new]))[:-1]
-    both = (column, other)
-    of: dict[str, Any] = {"a category": cells[0], "new": ("none", "none"), "DROP": ob.DROP}
-    named = {both: cells[-1], column: LABELS[column][0], other: LABELS[other][0]}
-    return {
-        "cells": cells,
-        "unknown": named if case["unknown"] == "by name" else of[case["unknown"]],
-    }
+    of = {"a category": cells[0], "by name": cells[-1]}
+    labels = dict(zip((column, other), of.get(case["unknown"], ()), strict=False))
+    plain = {"new": "none", "DROP": ob.DROP}
+    return {"cells": cells, "unknown": plain.get(case["unknown"], labels)}
 
 
 def arguments(case: Case) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def test_spare_names_and_cells_of_another_type_are_told_apart():
         assert spare("other", taken[:number]) == "(" * number + "other" + ")" * number
     frame = pl.LazyFrame({"a": [0, 0, 1, 1, 1], "b": [True, False, True, True, False]})
     of = {"column": ["a", "b"], "categories": {"a": [0, 1]}, "nulls": {"a": 0, "b": True}}
-    unknown = {"a": 0, ("a", "b"): (True, True)}
+    unknown = {"a": True, "b": True}
     found = counts_of(frame, unknown=unknown, cells=[(1, True), (0, True)], **of)
     assert found == {identity((1, True)): 2, identity((0, True)): 1, identity((True, True)): 2}
     frame = pl.LazyFrame({"a": [1, 2, None, None], "b": [True, False, True, True]})

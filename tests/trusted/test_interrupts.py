@@ -349,7 +349,7 @@ def test_an_interrupt_waits_for_the_measurement(asking, monkeypatch):
 QUESTION = {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}
 
 
-OF_QUERY = bound_query.BoundQuery, "fitted"
+OF_QUERY = bound_query.BoundQuery, "settled"
 
 
 @pytest.mark.parametrize(

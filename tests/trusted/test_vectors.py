@@ -21,7 +21,7 @@ AB = pl.Enum(["a", "b"])
 SCHEMA = {"x": AB, "y": pl.Boolean, "g": pl.Enum(["p", "q"])}
 DOMAIN = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
 #: What is counted, by add/remove; with a public size nulls need a category.
-SOME = {"cells": [("a", True), ("b", False)], "unknown": ("a", True)}
+SOME = {"cells": [("a", True), ("b", False)], "unknown": {"x": "a", "y": True}}
 COUNTED: dict[str, Any] = {
     "one column": {"column": "x"},
     "a joint table": {"column": ["x", "y"]},
