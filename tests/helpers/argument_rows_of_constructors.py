@@ -216,7 +216,7 @@ QUERIES = rows(
     vary("unknown", "none", DIFFERENT, lambda q: release_of(q).categories, **STRINGS),
     vary("mechanism", "hellinger_exponential", DIFFERENT, fitted_mechanism),
     vary("cells", SOME_CELLS[::-1], DIFFERENT, lambda q: release_of(q).categories, **TABLE),
-    vary("unknown", ("-", "-"), DIFFERENT, lambda q: release_of(q).categories, **TABLE),
+    vary("unknown", "-", DIFFERENT, lambda q: release_of(q).categories, **TABLE),
     vary("gamma", 0.1, DIFFERENT, fitted_mechanism, mechanism="smooth_hellinger_exponential"),
     smaller={"query": query(2.0)},
 )
