@@ -5,18 +5,16 @@ the same question has the same answer.
 """
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
-from opendp_bayes.mathematics.simplex import candidates, log_number_of_candidates
+from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import noise_vectors, norm_to_list
-from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
 from opendp_bayes.mechanisms.knorm_parameters import log_knorm_normaliser
-from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
 from opendp_bayes.mechanisms.setting import Setting
 
 #: Outcomes times squared categories up to which candidates are listed.
@@ -64,42 +62,22 @@ def release_law(
     largest_noise : int, optional
         Outcomes of additive noise times squared categories up to which they are listed.
     """
-    if isinstance(setting.law, AdditiveNoise):
-        return _of_noise(setting.law, setting, counts, largest_noise or _LARGEST_NOISE)
-    if setting.law is not None:
-        return _of_law(setting.law, setting, counts)
-    mechanism, prior = setting.mechanism, setting.prior_array
-    if _are_few_candidates(counts):
-        try:
-            outcomes, log_p = mechanism.log_pmf(counts, prior)
-            return ReleaseLaw(outcomes, np.exp(log_p))
-        except ValueError:  # it has more outcomes than these, and cannot list them
-            pass
+    law, mechanism, prior = setting.law, setting.mechanism, setting.prior_array
+    if isinstance(law, AdditiveNoise):
+        return _of_noise(law, setting, counts, largest_noise or _LARGEST_NOISE)
+    if isinstance(law, SimplexNoise):
+        return _of_simplex_noise(law, setting, counts)
+    if isinstance(law, Flips) or _are_few_candidates(counts):
+        with suppress(ValueError):  # it has more outcomes than these, and cannot list them
+            return _listed(*mechanism.log_pmf(counts, prior))
     return _simulated(mechanism.sample(counts, prior, _draws(counts.size)))
 
 
-@singledispatch
-def _of_law(law: Any, setting: Setting, counts: Integers) -> ReleaseLaw:
-    raise TypeError(f"law={law!r}: cannot be planned for; add a handler for its family.")
-
-
-@_of_law.register
-def _(law: ExponentialWeights, setting: Setting, counts: Integers) -> ReleaseLaw:
-    k, prior = counts.size, setting.prior_array
-    if not _are_few_candidates(counts):
-        return _simulated(setting.mechanism.sample(counts, prior, _draws(k)))
-    if not counts.any():
-        return ReleaseLaw(candidates(0, k), np.ones(1))
-    weights = np.exp(-candidate_distances(counts, prior) / law.widths.width(counts, prior))
-    return ReleaseLaw(candidates(int(counts.sum()), k), weights / weights.sum())
-
-
-@_of_law.register
-def _(law: Flips, setting: Setting, counts: Integers) -> ReleaseLaw:
-    # Even where there are too many outcomes to sum over, listing them takes less time than many
-    # draws, each of which may flip most of the coins.
-    outcomes, log_p = setting.mechanism.log_pmf(counts, setting.prior_array)
-    weights, k = np.exp(log_p), counts.size
+def _listed(outcomes: Integers, log_p: Floats) -> ReleaseLaw:
+    """The law of these outcomes; of very many, draws from it, which take less time than many draws
+    of the mechanism.
+    """
+    weights, k = np.exp(log_p), outcomes.shape[1]
     if len(outcomes) * k**2 <= _LARGEST_LAW:
         return ReleaseLaw(outcomes, weights)
     rng = np.random.default_rng(_SEED)
@@ -118,8 +96,7 @@ def _of_noise(law: AdditiveNoise, setting: Setting, counts: Integers, largest: i
     return ReleaseLaw(setting.projected(draws), np.exp(log_p))
 
 
-@_of_law.register
-def _(law: SimplexNoise, setting: Setting, counts: Integers) -> ReleaseLaw:
+def _of_simplex_noise(law: SimplexNoise, setting: Setting, counts: Integers) -> ReleaseLaw:
     k = counts.size
     log_rest = math.log(_TAIL) + log_knorm_normaliser(k, law.scale)
     largest = norm_to_list(k, law.scale, log_rest, _LARGEST_NOISE // k**2)

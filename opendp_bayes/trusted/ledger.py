@@ -364,11 +364,10 @@ def _check_entry(earlier_entries: list[Entry], entry: Entry) -> None:
     """Raise `ValueError` for an entry that does not go with those before it."""
     kind = (earlier_entries or [entry])[0].loss.kind
     unit = next((earlier.unit for earlier in earlier_entries if earlier.unit), entry.unit)
-    if entry.state == "total":
-        in_kind = entry.loss.kind == kind
-    else:
-        in_kind = bool(earlier_entries) and entry.loss.within(kind) is not None
-    if not in_kind or (entry.unit != unit and (entry.is_paid or entry.unit)):
+    is_total = entry.state == "total"
+    in_kind = entry.loss.kind == kind if is_total else entry.loss.within(kind) is not None
+    fits = in_kind and (is_total or bool(earlier_entries))
+    if not fits or (entry.unit != unit and (entry.is_paid or entry.unit)):
         raise ValueError(
             "does not go with those before it, which are a total, and losses in its measure for one"
             " privacy unit"

@@ -18,7 +18,6 @@ enumerating".
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,17 +134,6 @@ _GAP_MARGIN = 2.0**-42  # relative, above the error of a gap and of a sum of gap
 # needs a second batch.
 _BATCH = (256, 32)
 _LARGEST_BATCH = 1 << 18  # counts in a batch, which bounds its memory
-_CACHED = 1 << 22  # table entries kept
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Proposals of one term: the cumulative weights of all blocks of all categories, and the
-    logarithm of the weight of each count in a block.
-    """
-
-    ends: Integers
-    log_density: Floats
 
 
 class HellingerSampler:
@@ -186,7 +174,6 @@ class HellingerSampler:
         self._log_unit = (
             float(log_sum_exp(log_masses, axis=-1)) - log_scale(weights) + (k + 1) * MARGIN
         )
-        self._tables: dict[int, _Table] = {}
 
     def draw(self, draws: int) -> Integers:
         """Draw independently, shape `(draws, k)`. Always returns: proposals are made until
@@ -255,19 +242,19 @@ class HellingerSampler:
         log_density = np.empty(term.size)
         for m in np.unique(term).tolist():
             rows = np.flatnonzero(term == m)
-            table = self._table(m)
+            ends, log_density_of = self._table(m)
             # The cumulative weights of a category are those of the one before, plus 2^BITS.
             words = leading_bits(random_words(rows.size * k)).reshape(rows.size, k) + (
                 np.arange(k) << BITS
             )
-            place = np.searchsorted(table.ends, words, side="right")
+            place = np.searchsorted(ends, words, side="right")
             block = place % self._first.size
             distance = self._first[block]
             inside = random_words(rows.size * k).reshape(rows.size, k) & (
                 (1 << self._bits[block]) - 1
             ).astype(np.uint64)
             distance += np.sign(distance) * inside.astype(np.int64)
-            density = table.log_density[place]
+            density = log_density_of[place]
             last = self._lasts[m]
             distance[:, last], density[:, last] = 0, 0
             distance[:, last] = -distance.sum(axis=1)
@@ -318,19 +305,16 @@ class HellingerSampler:
             tilt = step
         return best
 
-    def _table(self, m: int) -> _Table:
-        if m not in self._tables:
-            while self._tables and (len(self._tables) + 1) * self._gaps.size > _CACHED:
-                del self._tables[next(iter(self._tables))]
-            self._tables[m] = self._make_table(float(self._slopes[m]), self._tilts[m])
-        return self._tables[m]
-
-    def _make_table(self, slope: float, tilt: float) -> _Table:
-        weights = integer_weights(self._bounds(slope, tilt) + self._log_size)
+    def _table(self, m: int) -> tuple[Integers, Floats]:
+        """Proposals of one term: the cumulative weights of all blocks of all categories, and the
+        logarithm of the weight of each count in a block.
+        """
+        bounds = self._bounds(float(self._slopes[m]), self._tilts[m])
+        weights = integer_weights(bounds + self._log_size)
         offsets = np.arange(self._counts.size)[:, None] << BITS
         with np.errstate(divide="ignore"):  # a block without a count from 0 to n is never drawn
             log_density = np.log(weights) - self._bits * math.log(2) - log_scale(weights)
-        return _Table((np.cumsum(weights, axis=1) + offsets).ravel(), log_density.ravel())
+        return (np.cumsum(weights, axis=1) + offsets).ravel(), log_density.ravel()
 
 
 def check_categories(k: int) -> None:
