@@ -27,10 +27,10 @@ from opendp_bayes.queries.categorical_counts import CountsOfFrame, counts_of_fra
 from opendp_bayes.queries.mechanism_choice import (
     Fit,
     Option,
-    draws_noise,
+    check_for_groups,
     fit_of,
-    mechanism_for_groups,
     named_mechanism,
+    template_of,
 )
 from opendp_bayes.queries.question import Countable, LeftOut, Question
 from opendp_bayes.release_format.data import ReleasedData
@@ -202,16 +202,20 @@ def ask(
     in_frame = None if frame is None else (frame.transformation, frame.gate)
     counts, unit = counts_and_unit(query, in_frame, Countable, lambda: query.counts_of(question))
     counted = descriptor_of(counts.output_domain, CountsSpace, "counts")
-    question = with_prior(question, counted, lambda: draws_noise(mechanism, settings, counted))
+    template = template_of(mechanism, settings, counted.size)
+    question = with_prior(question, counted, template)
     prior = NUMBER if question.learned else question.prior
     posterior = make_dirichlet_multinomial(*counts.output_space, prior=prior)
     space = descriptor_of(posterior.output_domain, PosteriorSpace, "posterior")
     result = _marked(question)
     if groups_and_labels(space.categories)[0]:
         if space.size is None:
-            mechanism, settings = mechanism_for_groups(mechanism, settings)
+            check_for_groups(mechanism, template)
         result = _marked(question, split_of(space))
-    fit = fit_of(mechanism, settings, space, learned=question.learned)
+    is_value = not isinstance(mechanism, str)
+    fit = fit_of(
+        template, space, is_value=is_value, is_tuned=bool(settings), learned=question.learned
+    )
     return BoundQuery(*unit, result, question, counts, frame, posterior, space, fit)
 
 
@@ -238,9 +242,10 @@ def _marked(
 NUMBER, LEARNED_FROM = 1.0, 10
 
 
-def with_prior(question: Question, space: CountsSpace, adds_noise: Callable[[], bool]) -> Question:
+def with_prior(question: Question, space: CountsSpace, mechanism: Mechanism | None) -> Question:
     """The question with `"learned"` or numbers in place of `prior="auto"`: learned of ten or more
-    categories, or of ordered ones, of one table, where the mechanism adds noise to the counts.
+    categories, or of ordered ones, of one table, where the mechanism adds noise to the counts, or
+    is open to the choice.
 
     Raises
     ------
@@ -257,7 +262,9 @@ def with_prior(question: Question, space: CountsSpace, adds_noise: Callable[[], 
         )
     if isinstance(prior, str) and prior == "auto":
         many = space.k >= LEARNED_FROM and not groups
-        prior = "learned" if ordered or (many and adds_noise()) else NUMBER
+        public: Any = space.size, np.ones(space.k)
+        many = many and (mechanism is None or Setting.of(mechanism, *public).adds_noise)
+        prior = "learned" if ordered or many else NUMBER
     settled = replace(question, prior=prior, ordered=ordered)
     if groups and settled.learned:
         raise ValueError(

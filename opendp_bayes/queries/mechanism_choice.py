@@ -6,17 +6,15 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-import numpy as np
-
 from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, smallest_scale
 from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 from opendp_bayes.mechanisms.registry import load_mechanism
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.planning.automatic import choose, usual
+from opendp_bayes.planning.automatic import choose
 from opendp_bayes.queries.question import ARGUMENTS
-from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
+from opendp_bayes.trusted.spaces import PosteriorSpace
 
 #: A parameter of a mechanism, as a user gives it by name.
 Option = float | str | None
@@ -26,71 +24,56 @@ Loss = Callable[[Setting], float]
 Fit = Mechanism | Callable[[Loss], Setting]
 
 
-def fit_of(
-    mechanism: str | Mechanism,
-    options: dict[str, Option],
-    space: PosteriorSpace,
-    *,
-    learned: bool = False,
-) -> Fit:
-    """A mechanism value as it is, or the function from a loss to the mechanism that a name and its
-    options describe, at its smallest scale. For a learned prior it must add noise to the counts,
-    and `"auto"` chooses among those that do.
-    """
-    prior = space.prior_array
-    if not isinstance(mechanism, str):
-        if not isinstance(mechanism, Mechanism):
-            raise TypeError(
-                f"mechanism={told(mechanism)}: must be 'auto', the name of a mechanism or a"
-                " mechanism value."
-            )
-        if options:
-            raise TypeError(
-                f"{', '.join(options)}: cannot be added to a mechanism value, which has its"
-                " parameters; give the mechanism by name."
-            )
-        setting = Setting.of(mechanism, space.size, prior)
-        setting.check_informative()
-        if learned:
-            setting.check_learnable()
-        return setting.mechanism
-    template = _template(mechanism, options, space.size)
-    if template is None:
-        return lambda loss: choose(
-            lambda setting: smallest_scale(setting, loss), space.size, prior, noise_only=learned
-        )
-    # The scale found is checked when the query is resolved.
-    setting = Setting.of(template, space.size, prior)
-    if learned:
-        setting.check_learnable()
-    # A smoothness that is not given is chosen for equal proportions.
-    guess = None if options or space.size is None else counts_in_proportion(space.size, prior)
-    return lambda loss: fitted(setting, loss, guess)
-
-
-def draws_noise(mechanism: str | Mechanism, options: dict[str, Option], space: CountsSpace) -> bool:
-    """True if the mechanism of `fit_of` adds noise to the counts, or is open to the choice."""
-    template = _template(mechanism, options, space.size)
-    # What is no mechanism `fit_of` refuses.
-    return template is None or (
-        isinstance(template, Mechanism)
-        and Setting.of(template, space.size, np.ones(space.k)).adds_noise
-    )
-
-
-def _template(
+def template_of(
     mechanism: str | Mechanism, options: dict[str, Option], size: int | None
 ) -> Mechanism | None:
     """A mechanism as it is, or that of a name and its options, with a scale of 1; None for
     `"auto"`.
     """
-    if not isinstance(mechanism, str):
-        return mechanism
-    kind = named_mechanism(mechanism, options)
-    if kind is None:
-        return None
-    parameters: dict[str, Any] = {"scale": 1.0, **default_options(kind, size), **options}
-    return kind(**parameters)
+    if isinstance(mechanism, str):
+        kind = named_mechanism(mechanism, options)
+        parameters: dict[str, Any] = {"scale": 1.0, **options}
+        return None if kind is None else kind(**default_options(kind, size) | parameters)
+    if not isinstance(mechanism, Mechanism):
+        raise TypeError(
+            f"mechanism={told(mechanism)}: must be 'auto', the name of a mechanism or a mechanism"
+            " value."
+        )
+    if options:
+        raise TypeError(
+            f"{', '.join(options)}: cannot be added to a mechanism value, which has its parameters;"
+            " give the mechanism by name."
+        )
+    return mechanism
+
+
+def fit_of(
+    template: Mechanism | None,
+    space: PosteriorSpace,
+    *,
+    is_value: bool,
+    is_tuned: bool,
+    learned: bool,
+) -> Fit:
+    """A mechanism value as it is, or the function from a loss to the mechanism of a template at its
+    smallest scale; where it `is_tuned`, with the smoothness that the template has. For a learned
+    prior it must add noise to the counts, and without a template is chosen among those that do.
+    """
+    size, prior = space.size, space.prior_array
+    if template is None:
+        return lambda loss: choose(
+            lambda setting: smallest_scale(setting, loss), size, prior, noise_only=learned
+        )
+    setting = Setting.of(template, size, prior)
+    if learned:
+        setting.check_learnable()
+    if is_value:
+        setting.check_informative()
+        return setting.mechanism
+    # The scale found is checked when the query is resolved. A smoothness that is not given is
+    # chosen for equal proportions.
+    guess = None if is_tuned or size is None else counts_in_proportion(size, prior)
+    return lambda loss: fitted(setting, loss, guess)
 
 
 def named_mechanism(mechanism: str, options: dict[str, Option]) -> type[Mechanism] | None:
@@ -116,20 +99,15 @@ def named_mechanism(mechanism: str, options: dict[str, Option]) -> type[Mechanis
     return kind
 
 
-def mechanism_for_groups(
-    mechanism: str | Mechanism, options: dict[str, Option]
-) -> tuple[str | Mechanism, dict[str, Option]]:
-    """Complete the mechanism and the options of a query per group; refuse all that does not noise
-    every count, such as Laplace noise with a private total and Gaussian noise.
+def check_for_groups(mechanism: str | Mechanism, template: Mechanism | None) -> None:
+    """Refuse, for a query per group, all that does not noise every count, such as Laplace noise
+    with a private total and Gaussian noise.
 
     The other mechanisms need the public number of records of each group, which a changed record can
     change.
     """
-    if mechanism == "auto" and options:
-        mechanism = usual(None, 2).name
-    template = _template(mechanism, options, None)
-    if template is None or (isinstance(template, Mechanism) and noises_every_count(template)):
-        return mechanism, options
+    if template is None or noises_every_count(template):
+        return
     total = getattr(template, "total", None)
     shown = f"mechanism={told(mechanism)}" if total in (None, "private") else f"total={told(total)}"
     raise ValueError(

@@ -156,8 +156,10 @@ class Account:
             total = entry.loss if entry.state == "total" else total
             yield entry, _left(total, sums)
 
-    def check_unit(self, unit: str) -> None:
-        """Raise `LedgerError` where losses are for another privacy unit."""
+    def check(self, loss: Loss, unit: str) -> None:
+        """Raise `LedgerError` where this loss cannot be added to the account, as one for another
+        privacy unit cannot, or exceeds what is left.
+        """
         if self.unit not in (None, unit):
             raise LedgerError(
                 f"the ledger's losses of {self.dataset!r} are for the privacy unit {self.unit}, and"
@@ -165,12 +167,6 @@ class Account:
                 " identifier of the same name in every file, or name another data set with a total"
                 " of its own."
             )
-
-    def check(self, loss: Loss, unit: str) -> None:
-        """Raise `LedgerError` where this loss cannot be added to the account or exceeds what is
-        left.
-        """
-        self.check_unit(unit)
         total, added = self.total, loss.within(self.total.kind) if loss.is_sound else None
         if added is None:
             raise LedgerError(

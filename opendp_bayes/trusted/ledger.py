@@ -15,12 +15,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, get_args
 
-from opendp.mod import Metric
-
 from opendp_bayes.mathematics.validation import as_delta, as_positive
 from opendp_bayes.trusted.account import Account, Entry, Kind, LedgerError, Loss, State, as_name
 from opendp_bayes.trusted.boundary import Unchanging
-from opendp_bayes.trusted.budget import as_made, unit_in_words
 from opendp_bayes.trusted.interrupts import deferred_interrupts
 
 #: In the head of every ledger's file, where SQLite has a place for them.
@@ -57,7 +54,7 @@ class Ledger(Unchanging):
 
     Losses add up as in OpenDP's Contexts: ε to ε, ρ to ρ, and δ to δ, but exactly, so that nothing
     is lost to rounding. A ledger in ρ takes ε too, as ε²/2. All losses of a data set are for one
-    privacy unit.
+    privacy unit, that of the first.
 
     A release is entered before its data are read. It counts as spent where it is made, where it
     fails afterwards, and where its process ends before it says what became of it. Whatever name
@@ -81,8 +78,6 @@ class Ledger(Unchanging):
         The total of δ; 0 unless given.
     note : str, default ""
         Purpose, which the entries of releases repeat.
-    unit : tuple[Metric, Any], optional
-        The privacy unit that all losses are for, `dp.unit_of(...)`; by default that of the first.
 
     Examples
     --------
@@ -108,24 +103,19 @@ class Ledger(Unchanging):
         rho: float | None = None,
         delta: float | None = None,
         note: str = "",
-        unit: tuple[Metric, Any] | None = None,
     ) -> None:
         mine = vars(self)
         mine.update(path=Path(path).resolve(), note=as_name(note, "note") if note else "")
         name = None if dataset is None else as_name(dataset, "dataset")
-        total, words = _as_total(epsilon, rho, delta), ""
-        if unit is not None:
-            words = unit_in_words(*as_made(unit, "unit", "dp.unit_of(contributions=1)", Metric))
+        total = _as_total(epsilon, rho, delta)
         with _transaction(self.path, write=total is not None, new=total is not None) as database:
             accounts = _accounts(database)
             name = name or self._only(accounts) or as_name(self.path.stem, "dataset")
             mine["dataset"] = name
             if total is not None and name not in accounts:
-                self._enter(database, Entry(_now(), "total", total, words))
+                self._enter(database, Entry(_now(), "total", total))
                 return
             account = self._account(accounts)
-            if words:
-                account.check_unit(words)
             if total not in (None, account.total):
                 raise ValueError(
                     f"{total.kind}={total.value}: the total of {self.dataset!r} in {self.path} is"

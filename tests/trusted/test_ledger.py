@@ -174,15 +174,6 @@ def test_different_units_are_told_apart(path):
             ob.posterior(query, **VOTE, size=size).release()
 
 
-def test_a_ledger_is_opened_for_the_unit_that_it_has(path):
-    """Whether or not its total is given again."""
-    ob.Ledger(path, epsilon=9.0, unit=UNIT)
-    for total in ({}, {"epsilon": 9.0}):
-        assert ob.Ledger(path, **total, unit=UNIT).account.unit == "contributions: 1"
-        with pytest.raises(ob.LedgerError, match="1, and one for changes: 1"):
-            ob.Ledger(path, **total, unit=dp.unit_of(changes=1))
-
-
 def test_units_with_bounds_are_told_by_their_numbers(path):
     bounds = [dp.polars.Bound(by=["person"], per_group=1), dp.polars.Bound(by=[], per_group=4)]
     ledger = ob.Ledger(path, epsilon=9.0)

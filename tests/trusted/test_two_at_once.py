@@ -9,6 +9,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.measurements import measured_sampler
+from opendp_bayes.mechanisms import PermuteAndFlip
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries import mechanism_choice
@@ -172,13 +173,13 @@ def test_columns_in_order_are_said_in_the_order_given() -> None:
 def test_auto_is_among_noise_on_counts_for_a_prior_that_is_learned(learned, monkeypatch):
     asked: list[bool] = []
     monkeypatch.setattr(mechanism_choice, "choose", lambda *_, noise_only: asked.append(noise_only))
-    fit: Any = mechanism_choice.fit_of("auto", {}, SPACE, learned=learned)
+    fit: Any = mechanism_choice.fit_of(None, SPACE, is_value=False, is_tuned=False, learned=learned)
     fit(lambda setting: 1.0)
     assert asked == [learned]
     if learned:
-        for mechanism in ("permute_and_flip", ob.mechanisms.PermuteAndFlip(1.0)):
+        for of in ({"is_value": False, "is_tuned": True}, {"is_value": True, "is_tuned": False}):
             with pytest.raises(ValueError, match="prior"):
-                mechanism_choice.fit_of(mechanism, {}, SPACE, learned=True)
+                mechanism_choice.fit_of(PermuteAndFlip(1.0), SPACE, **of, learned=True)
 
 
 # --- maps at several records, and under unequal priors
