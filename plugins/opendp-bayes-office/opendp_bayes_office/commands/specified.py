@@ -64,7 +64,6 @@ def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> 
         fail(f"--dataset {dataset}: is a data set of a ledger; name that file by --ledger.")
     if data is None or data.suffix.lower() != ".toml":
         return Data(data, None, None if ledger is None else {"path": ledger, "dataset": dataset})
-    from opendp_bayes_office.commands.answers import unit
     from opendp_bayes_office.report.specification_text import read_owner_file
 
     if ledger is not None:
@@ -72,7 +71,7 @@ def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> 
     with option_errors(f"{data}: "):
         facts = read_owner_file(text_in(data))
     folder, book, total = data.parent, facts.ledger, facts.ledger.total
-    arguments = {"path": folder / book.path, "dataset": book.dataset, "unit": unit(facts.privacy)}
+    arguments = {"path": folder / book.path, "dataset": book.dataset}
     arguments |= {"epsilon": total.epsilon, "rho": total.rho, "delta": total.delta or None}
     return Data(folder / facts.path, facts, arguments)
 
