@@ -71,7 +71,7 @@ def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> 
     with option_errors(f"{data}: "):
         facts = read_owner_file(text_in(data))
     folder, book, total = data.parent, facts.ledger, facts.ledger.total
-    arguments = {"path": folder / book.path, "dataset": book.dataset}
+    arguments: dict[str, Any] = {"path": folder / book.path, "dataset": book.dataset}
     arguments |= {"epsilon": total.epsilon, "rho": total.rho, "delta": total.delta or None}
     return Data(folder / facts.path, facts, arguments)
 
