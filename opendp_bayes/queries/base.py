@@ -45,12 +45,14 @@ def releasing(measurement: Any, result: Callable[[Any], Any] = Release.of) -> Me
     return measured
 
 
-def split_of(space: PosteriorSpace) -> Callable[[ReleasedData], GroupedRelease]:
-    """The function from the draws of all cells to the releases of the groups."""
+def split_of(space: PosteriorSpace) -> Callable[..., GroupedRelease]:
+    """The function from the draws of all cells to the releases of the groups, which takes the names
+    of the `columns` that were counted, too, where they are known.
+    """
     groups, labels = groups_and_labels(space.categories)
     k = len(labels)
 
-    def split(release: ReleasedData) -> GroupedRelease:
+    def split(release: ReleasedData, columns: tuple[str, ...] = ()) -> GroupedRelease:
         return GroupedRelease(
             groups=groups,
             noisy_counts=tuple(
@@ -63,6 +65,7 @@ def split_of(space: PosteriorSpace) -> Callable[[ReleasedData], GroupedRelease]:
             axes=space.axes,
             rest=None if space.size is None else release.noisy_counts[-1],
             grouped_by=space.by,
+            columns=columns,
             nulls=space.nulls,
             unknown=space.unknown,
         )

@@ -207,34 +207,22 @@ def ask(
     prior = NUMBER if question.learned else question.prior
     posterior = make_dirichlet_multinomial(*counts.output_space, prior=prior)
     space = descriptor_of(posterior.output_domain, PosteriorSpace, "posterior")
-    result = _marked(question)
-    if groups_and_labels(space.categories)[0]:
-        if space.size is None:
-            check_for_groups(mechanism, template)
-        result = _marked(question, split_of(space))
-    is_value = not isinstance(mechanism, str)
-    fit = fit_of(
-        template, space, is_value=is_value, is_tuned=bool(settings), learned=question.learned
-    )
-    return BoundQuery(*unit, result, question, counts, frame, posterior, space, fit)
-
-
-def _marked(
-    question: Question, split: Callable[[ReleasedData], GroupedRelease] | None = None
-) -> Callable[[ReleasedData], Release | GroupedRelease]:
-    """The function from what was drawn to a release, which states the columns, and of one posterior
-    whether it learns its prior, and which labels its categories merge; or that from `split`, which
-    makes those of groups.
-    """
-    if split is not None:
-        return lambda noisy: replace(split(noisy), columns=question.columns)
-    return partial(
+    result: Callable[[ReleasedData], Release | GroupedRelease] = partial(
         Release.of,
         learned_prior=question.learned,
         ordered=tuple(question.ordered or ()),
         parts=question.parts,
         columns=question.columns,
     )
+    if groups_and_labels(space.categories)[0]:
+        if space.size is None:
+            check_for_groups(mechanism, template)
+        result = partial(split_of(space), columns=question.columns)
+    is_value = not isinstance(mechanism, str)
+    fit = fit_of(
+        template, space, is_value=is_value, is_tuned=bool(settings), learned=question.learned
+    )
+    return BoundQuery(*unit, result, question, counts, frame, posterior, space, fit)
 
 
 #: The number that `prior="auto"` stands for, and with how many categories a prior is learned

@@ -361,7 +361,7 @@ BAD = [
     ("region", REMAINDER, ValueError, f"total='remainder': .*{PRIVATE_SIZES}"),
     ("region", BOUNDED, ValueError, f"total='bounded': .*{PRIVATE_SIZES}"),
     ("region", {"mechanism": ob.LaplaceParameters(1.0)}, ValueError, f"total=.*{PRIVATE_SIZES}"),
-    ("region", {"mechanism": 3}, ValueError, "mechanism=3: .*Use mechanism='auto'"),
+    ("region", {"mechanism": 3}, TypeError, "mechanism=3: must be 'auto'"),
     ("region", {"gamma": 0.1}, TypeError, r"gamma=0\.1: is .* nor an option"),
     ("region", {"keys": ["a"]}, TypeError, r"keys=\['a'\]: is neither an argument"),
     ("region", {"categories": {"town": ["a"]}}, ValueError, "'town' is not among the columns"),

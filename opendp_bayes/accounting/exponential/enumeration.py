@@ -126,8 +126,9 @@ def _chunks(
     """Groups of pairs: data sets, shape `(sets, k)`, and indices into them of the first and the
     second of each pair.
     """
-    first = arranged_sets(size, prior)
     k = len(prior)
+    everything = candidates(size, k)
+    first = everything[(arranged(everything, prior) == everything).all(axis=1)]  # of each orbit
     rows = max(1, _ENTRIES // (number_of_candidates(size, k) * (shell_size(distance, k) + 1)))
     chunks = []
     for start in range(0, len(first), rows):
@@ -138,12 +139,6 @@ def _chunks(
             index = index.ravel()
             chunks.append((sets, index[from_orbit], index[len(here) :]))
     return chunks
-
-
-def arranged_sets(size: int, prior: tuple[float, ...]) -> Integers:
-    """One data set of each orbit, in lexicographic order, shape `(sets, k)`."""
-    everything = candidates(size, len(prior))
-    return everything[(arranged(everything, prior) == everything).all(axis=1)]
 
 
 def pairs_of_orbits(
