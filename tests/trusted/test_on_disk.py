@@ -121,7 +121,7 @@ def test_a_file_that_is_not_there_is_named_and_no_part_has_statistics(temporary)
         ob.on_disk(pl.scan_parquet(temporary / "absent"))
     parquet = pytest.importorskip("pyarrow.parquet")
     made = ob.on_disk(pl.DataFrame({"age": [1.0, float("nan")], "vote": ["a", "b"]}))
-    group = parquet.read_metadata(made._file.path).row_group(0)
+    group = parquet.read_metadata(made.path).row_group(0)
     assert not any(group.column(at).is_stats_set for at in range(group.num_columns))
 
 
