@@ -87,5 +87,5 @@ def test_a_sampler_that_returns_something_else_is_refused() -> None:
             return np.full((size, 3), -1)
 
     draw = drawer(Setting.of(Broken(1.0), 6, PRIOR))
-    with pytest.raises(ContractError, match=r"integers of shape \(draws, k\)"):
+    with pytest.raises(ContractError, match=r"integers, of shape \(draws, k\)"):
         draw(np.array(COUNTS), 2)
