@@ -210,8 +210,8 @@ def _labels(path: Path) -> dict[str, dict[str, str]]:
         rows = pl.read_csv(path, infer_schema=False).select("column", "code", "label").drop_nulls()
     except (OSError, pl.exceptions.PolarsError):
         fail(
-            f"--codebook {path}: must be a CSV file whose first line names the columns column,"
-            " code and label."
+            f"--codebook {path}: must be a CSV file, in UTF-8 and with commas, whose first line"
+            " names the columns column, code and label."
         )
     labels: dict[str, dict[str, str]] = {}
     for column, code, label in rows.iter_rows():

@@ -40,9 +40,9 @@ def test_a_code_book_gives_categories_and_labels_in_its_order() -> None:
 @pytest.mark.parametrize(
     ("book", "message"),
     [
-        ("vote,1,yes\n", "whose first line names the columns column, code"),
-        ("column,code\nvote,1\n", "whose first line names the columns column, code"),
-        (None, "whose first line names the columns column, code"),
+        ("vote,1,yes\n", "in UTF-8 and with commas, whose first line names"),
+        ("column,code\nvote,1\n", "in UTF-8 and with commas, whose first line names"),
+        (None, "in UTF-8 and with commas, whose first line names"),
         (BOOK + "vote,1,maybe\n", "code '1' of column 'vote' has two labels"),
     ],
 )
