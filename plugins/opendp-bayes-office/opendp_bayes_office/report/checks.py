@@ -170,6 +170,7 @@ def _rules_of_result(result: Result, specification: Specification) -> Iterator[R
             and specification.privacy.size is None
             and (stated.counted_nulls is None or stated.unknown == DROP),
             ("column",),
-            f"={column!r}: leaves records out, and joint takes tables of the same records; name a"
-            f" category for them under [columns.{column}], such as nulls = 'missing'.",
+            f"={column!r}: leaves records out, and joint takes tables of the same records; under"
+            f" [columns.{column}], of the owner's file if there is one, name a category for them,"
+            " such as nulls = 'missing', and leave out unknown = 'DROP'.",
         )
