@@ -191,7 +191,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Marginal posterior density of every category at the values of shape `(...)`; shape `(...,
-        k)`.
+        k)`. It is the least exact next to 0 and 1, where it may be infinite.
         """
         return self._marginals.pdf(as_numbers(values, "values")[..., None])
 
