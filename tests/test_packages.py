@@ -14,8 +14,15 @@ LICENSE = (ROOT / "LICENSE").read_text("utf-8")
 NAMES = ["opendp-bayes", *sorted(path.name for path in (ROOT / "plugins").glob("opendp-*"))]
 
 
-def test_every_package_is_looked_at() -> None:
+def test_every_package_is_looked_at_and_cited_in_this_version() -> None:
     assert len(NAMES) == len(set(NAMES)) == 6
+    assert f"\nversion: {opendp_bayes.__version__}\n" in CITATION.read_text(encoding="utf-8")
+    for name in NAMES[1:]:
+        requires = distribution(name).requires or []
+        [core] = [one for one in requires if one.startswith("opendp-bayes") and ";" not in one]
+        assert core in ("opendp-bayes<2,>=1.0", "opendp-bayes>=1.0,<2"), name
+        is_ours = name != "opendp-bayes-template"  # which is there to be copied
+        assert not is_ours or distribution(name).version == ob.__version__, name
 
 
 @pytest.fixture(params=NAMES)
@@ -64,15 +71,6 @@ def test_every_python_that_is_promised_is_listed_everywhere() -> None:
         versions_in("Makefile", r"^NO_SUCH_LIST := (.*)$")
 
 
-def test_packages_of_one_release_need_each_other() -> None:
-    for name in NAMES[1:]:
-        requires = distribution(name).requires or []
-        [core] = [one for one in requires if one.startswith("opendp-bayes") and ";" not in one]
-        assert core in ("opendp-bayes<2,>=1.0", "opendp-bayes>=1.0,<2"), name
-        is_ours = name != "opendp-bayes-template"  # which is there to be copied
-        assert not is_ours or distribution(name).version == ob.__version__, name
-
-
 def test_relative_links_are_noticed() -> None:
     """Negative control: the README of the repository has both, and paths stay in words."""
     readme = (ROOT / "README.md").read_text("utf-8")
@@ -84,7 +82,3 @@ def test_relative_links_are_noticed() -> None:
 
 
 CITATION = Path(__file__).parent.parent / "CITATION.cff"
-
-
-def test_the_citation_names_this_version() -> None:
-    assert f"\nversion: {opendp_bayes.__version__}\n" in CITATION.read_text(encoding="utf-8")

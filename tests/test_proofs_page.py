@@ -43,10 +43,15 @@ def names(text: str, heading: str) -> bool:
     return bool(page) and re.search(rf'"{re.escape(heading)}[.,]?"', after) is not None
 
 
-def test_every_proof_has_a_row_and_every_row_a_proof() -> None:
+def test_every_proof_has_a_row_and_a_docstring() -> None:
+    """Also those that stand in no row, whether a heading or the bold beginning of a paragraph."""
     assert len(HEADINGS) > 20
     assert [row[0] for row in ROWS] == HEADINGS
     assert [row[1] for row in ROWS] == [anchor_of(heading) for heading in HEADINGS]
+    bold = (one.rstrip(".") for one in re.findall(r"^\*\*(.*?)\*\*", TEXT, re.MULTILINE))
+    known = {*HEADINGS, *WITHOUT, *bold}
+    every = {one: cited(one) for one in (ROOT / "opendp_bayes").rglob("*.py")}
+    assert {path.name: said for path, said in every.items() if not set(said) <= known} == {}
 
 
 @pytest.mark.parametrize(("heading", "anchor", "function", "test"), ROWS)
@@ -55,14 +60,6 @@ def test_a_proof_is_named_by_its_function_and_has_its_test(
 ) -> None:
     assert names(docstring(function), heading), f"{function} must name {heading!r}"
     assert is_defined(test), test
-
-
-def test_every_proof_that_a_docstring_names_is_there() -> None:
-    """Also those that stand in no row, whether a heading or the bold beginning of a paragraph."""
-    bold = (one.rstrip(".") for one in re.findall(r"^\*\*(.*?)\*\*", TEXT, re.MULTILINE))
-    known = {*HEADINGS, *WITHOUT, *bold}
-    every = {one: cited(one) for one in (ROOT / "opendp_bayes").rglob("*.py")}
-    assert {path.name: said for path, said in every.items() if not set(said) <= known} == {}
 
 
 def cited(path: Path) -> list[str]:

@@ -229,12 +229,18 @@ def test_published_losses(size: int) -> None:
     assert {loss.method for loss in losses} == {"exact" if size == 10 else "windowed"}
 
 
-def test_the_papers_constant_is_noticed() -> None:
+def test_the_papers_constant_and_moves_beyond_a_limit_are_noticed() -> None:
     """`sqrt(1 - pi/4)` as the global sensitivity, where the true one is larger."""
     scale = 2 * math.sqrt(1 - math.pi / 4)
     assert exact_loss(HellingerExponential(scale), size=10, prior=(0.01, 0.01)).epsilon > 1.13
     widest = HellingerExponential(2 * global_sensitivity(10, (0.01, 0.01)))
     assert exact_loss(widest, size=10, prior=(0.01, 0.01)).epsilon <= 1
+    prior = (1.0, 1.0, 1.0)
+    cases = (1.0, 64, True), (1.0, 65, False), (1 / 40, 2, True), (1 / 41, 2, False)
+    for scale, distance, followed in (*cases, (1 / 41, 1, True)):
+        setting = Setting.of(KNormParameters(scale), 100, prior)
+        found = pairs_of(setting, Distance.of(distance), 10**6)
+        assert (found is not None) is followed
 
 
 # Groups.
@@ -365,15 +371,6 @@ def test_pairs_are_compared_where_the_work_is_allowed(mechanism, prior, monkeypa
     assert work_of(None, prior) == 0  # only noise has a private size
 
 
-def test_moves_of_k_norm_noise_are_followed_up_to_a_limit() -> None:
-    prior = (1.0, 1.0, 1.0)
-    cases = (1.0, 64, True), (1.0, 65, False), (1 / 40, 2, True), (1 / 41, 2, False)
-    for scale, distance, followed in (*cases, (1 / 41, 1, True)):
-        setting = Setting.of(KNormParameters(scale), 100, prior)
-        found = pairs_of(setting, Distance.of(distance), 10**6)
-        assert (found is not None) is followed
-
-
 def test_the_range_alone_bounds_the_concentrated_loss_where_divergences_take_long(
     fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -420,9 +417,14 @@ def test_refuses(call: Any, error: type[Exception], message: str) -> None:
         call()
 
 
-def test_the_error_of_permute_and_flip_grows_with_its_exponents() -> None:
+def test_delta_from_bounds_is_at_most_one_and_errors_grow_with_exponents() -> None:
     pairs = pairs_of(Setting.of(PermuteAndFlip(1e-8), 3, (1.0, 1.0)), Distance.of(1), 10**6)
     assert pairs.log_error > 2.0**-53 / 1e-8
+    for epsilon in (600.0, 900.0):
+        loss = PrivacyLoss(epsilon=epsilon, range=epsilon, rho=math.inf)
+        assert delta_from_bounds(loss, 0.0) == 1.0
+    local = HellingerExponential(2.0, sensitivity="local").proven_loss(1, size=10, prior=np.ones(2))
+    assert delta_from_bounds(local, 3.0) == 1.0
 
 
 # Errors of the probabilities, so large that each part of a certificate shows.
@@ -665,11 +667,3 @@ def test_pairs_are_compared_up_to_a_limit_that_counts_those_of_the_distance(mech
     work = (enumeration.work if of_flips else work_of)(7, (1.0,) * k, records)
     assert pairs_of(setting, Distance.of(records), work) is not None
     assert pairs_of(setting, Distance.of(records), work - 1) is None
-
-
-def test_delta_from_bounds_is_at_most_one_and_from_none_one() -> None:
-    for epsilon in (600.0, 900.0):
-        loss = PrivacyLoss(epsilon=epsilon, range=epsilon, rho=math.inf)
-        assert delta_from_bounds(loss, 0.0) == 1.0
-    local = HellingerExponential(2.0, sensitivity="local").proven_loss(1, size=10, prior=np.ones(2))
-    assert delta_from_bounds(local, 3.0) == 1.0

@@ -92,13 +92,19 @@ def test_the_root_of_the_divergence_in_ball_arithmetic() -> None:
             assert far < near + other
 
 
-def test_the_distance_as_a_function_of_the_root() -> None:
+def test_gaps_are_those_of_concentrations_and_functions_of_the_root() -> None:
     """`eta(u) = sqrt(1 - exp(-u^2))` has `eta'^2 + eta^2 <= 1`: its arcsine grows like u."""
     u = np.geomspace(1e-6, 6, 2000)
     eta = np.sqrt(-np.expm1(-(u**2)))
     slope = u * np.exp(-(u**2)) / eta
     assert np.all(slope**2 + eta**2 <= 1 + 1e-15)
     assert np.all(np.diff(np.diff(angle(np.linspace(0, 6, 500)))) <= 1e-15)
+    prior, counts = random_triples(np.random.default_rng(4), 3, 200)
+    sane = (prior > 1e-3).all(axis=1)
+    plain = np.sqrt(log_gamma_gap(prior + counts[0], prior + counts[1]).sum(axis=-1))
+    np.testing.assert_allclose(
+        root_divergence(prior, counts[0], counts[1])[sane], plain[sane], rtol=1e-8
+    )
 
 
 def ends(size, prior, gamma, widths=None):
@@ -169,12 +175,3 @@ def test_a_smaller_constant_and_a_sensitivity_that_is_not_smooth_are_noticed() -
     assert ends(60, prior, gamma, smooth)[0] <= bound * (1 + ROUNDING)
     assert ends(60, prior, gamma, local)[0] > 1.1 * bound
     assert ends(60, prior, gamma, smooth / 2)[0] > 1.9 * bound
-
-
-def test_gaps_from_counts_are_those_of_concentrations() -> None:
-    prior, counts = random_triples(np.random.default_rng(4), 3, 200)
-    sane = (prior > 1e-3).all(axis=1)
-    plain = np.sqrt(log_gamma_gap(prior + counts[0], prior + counts[1]).sum(axis=-1))
-    np.testing.assert_allclose(
-        root_divergence(prior, counts[0], counts[1])[sane], plain[sane], rtol=1e-8
-    )

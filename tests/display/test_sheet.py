@@ -18,7 +18,7 @@ ROWS = (("first", "a", "1"), ("first", "[b]<c>", "20"))
 SHEET = Sheet((Table(("Group", "Thing", "per\ncent"), ROWS, 2),), ("A note.", "By f(x)."), "Title")
 
 
-def test_text_shows_everything() -> None:
+def test_text_shows_everything_and_labels_write_nothing_else() -> None:
     assert str(SHEET).splitlines() == [
         "Title",
         "Group  Thing   per cent",
@@ -27,6 +27,12 @@ def test_text_shows_everything() -> None:
         "A note.",
         "By f(x).",
     ]
+    made = release((7, 0, 3), ("\x1b[2Jyes", "no\u202e", 3))
+    shown = replace(made.sheet(), title="a\x1b[31mb").text(80)
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    for text in ("a\ufffd[31mb", r"'\x1b[2Jyes'", r"'no\u202e'"):
+        assert text in shown
 
 
 @pytest.mark.parametrize("names", list(permutations(["mean", "mean_", "mean__"])))
@@ -59,12 +65,3 @@ def test_says_where_intervals_are_about_those_of_the_prior() -> None:
         assert said not in str(narrow)
     one = replace(hidden, noisy_counts=((5, 1), (200000, 400000)))
     assert f"The intervals of 1 of the 2 groups {said}" in str(one.sheet())
-
-
-def test_labels_of_others_cannot_write_to_the_terminal() -> None:
-    made = release((7, 0, 3), ("\x1b[2Jyes", "no\u202e", 3))
-    shown = replace(made.sheet(), title="a\x1b[31mb").text(80)
-    assert "\x1b" not in shown
-    assert "\u202e" not in shown
-    for text in ("a\ufffd[31mb", r"'\x1b[2Jyes'", r"'no\u202e'"):
-        assert text in shown

@@ -129,7 +129,7 @@ def test_every_way_leaves_them_out(way: str, monkeypatch: pytest.MonkeyPatch) ->
         posterior.quantile(0.5, edges=range(7))
 
 
-def test_levels_merge_them_alone() -> None:
+def test_levels_merge_them_and_json_keeps_them() -> None:
     half = levels().posterior["half"]
     assert half.unordered == LEFT_OUT
     assert half.quantile(0.4).categories == ("young", "old")
@@ -137,6 +137,14 @@ def test_levels_merge_them_alone() -> None:
     mixed: Any = survey(half={"column": "age", "merge": parts, **LABELS})["half"]
     assert mixed.unordered == ()  # part of it is in order
     assert mixed.posterior.quantile(0.5).category == "old"
+    groups = asked("age", by="sex", **OF_TABLE)
+    assert isinstance(groups, GroupedRelease)
+    assert (groups.nulls, groups.unknown) == (("missing",), ("other",))
+    assert read_again(groups)["m"].unordered == LEFT_OUT
+    for name in ("nulls", "unknown"):
+        text = groups.to_json().replace(f'"{name}":["', f'"{name}":["x","')
+        with pytest.raises(ValueError, match=f"{name}=.*must be left out, or have a label"):
+            ob.Release.from_json(text)
 
 
 def test_other_posteriors_keep_what_has_no_order(release: Any) -> None:
@@ -177,17 +185,6 @@ def test_the_median_is_that_of_the_records_in_order() -> None:
     # Negative control: they matter where nobody says that they stand for no value.
     unsaid = ob.Release(drawn, labels, prior, mechanism, guarantee(None)).posterior.quantile(0.5)
     assert np.abs(unsaid.probabilities[:4] - expected).max() > 0.1
-
-
-def test_groups_and_json_keep_them() -> None:
-    groups = asked("age", by="sex", **OF_TABLE)
-    assert isinstance(groups, GroupedRelease)
-    assert (groups.nulls, groups.unknown) == (("missing",), ("other",))
-    assert read_again(groups)["m"].unordered == LEFT_OUT
-    for name in ("nulls", "unknown"):
-        text = groups.to_json().replace(f'"{name}":["', f'"{name}":["x","')
-        with pytest.raises(ValueError, match=f"{name}=.*must be left out, or have a label"):
-            ob.Release.from_json(text)
 
 
 @pytest.mark.parametrize("axes", list(permutations("xyz")))

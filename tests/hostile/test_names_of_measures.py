@@ -95,8 +95,10 @@ def test_every_measure_of_the_table_is_one_of_opendp_and_its_name_stays() -> Non
     assert {name: name_of(measure) for name, measure in made.items()} == {n: n for n in MEASURES}
 
 
-def test_a_document_of_before_is_read_and_says_what_it_said() -> None:
-    """A measure that is not in the table states ε, which every release has a bound for."""
+def test_a_document_of_before_is_read_and_names_in_texts_are_noticed() -> None:
+    """A measure that is not in the table states ε, which every release has a bound for.
+    Negative control: what was done before, with the next names.
+    """
     for name, loss in LOSSES.items():
         release = released(loss)
         written = replace(release, guarantee=replace(release.guarantee, measure=name))
@@ -104,10 +106,6 @@ def test_a_document_of_before_is_read_and_says_what_it_said() -> None:
         assert stated_loss(again.guarantee).startswith("ρ" if "rho" in loss else "ε")
     other = guarantee(None, measure="NewMeasure")
     assert stated_loss(other) == "ε = 1"
-
-
-def test_a_name_that_is_looked_for_in_a_text_is_noticed() -> None:
-    """Negative control: what was done before, with the next names."""
     assert "ZeroConcentrated" not in "zCDP"
     assert not guarantee(None, measure="zCDP").is_concentrated
     assert guarantee(None, measure="ZeroConcentratedDivergence").is_concentrated

@@ -76,13 +76,22 @@ def test_the_error_says_the_limit(reader: str) -> None:
         READERS[reader](text)
 
 
-def test_no_document_of_the_package_is_that_deep() -> None:
+def test_documents_are_not_that_deep_and_specifications_may_have_dots() -> None:
+    """Negative control: decimals, texts and names with dots in them are no nesting."""
+
     def depth(value: Any) -> int:
         if isinstance(value, dict):
             value = list(value.values())
         return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0
 
     assert 4 <= depth(json.loads(SURVEY.to_json())) <= DEEPEST / 2
+    prior = ", ".join(["0.5"] * 2000)
+    text = (
+        f'title = "A. B. C."\n[privacy]\nepsilon = 1.5\n[columns."a.b"]\n'
+        f"categories = [{', '.join(map(str, range(2000)))}]\n"
+        f'[[results]]\ncolumn = "a.b"\nprior = [{prior}]\n'
+    )
+    assert len(read_specification(text).columns["a.b"].categories) == 2000
 
 
 @pytest.mark.parametrize("depth", [40, 900, 1500, 50_000])
@@ -106,17 +115,6 @@ def test_toml_is_refused_at_once(depth: int) -> None:
             read_specification(text)
         assert len(str(refused.value)) < 600, name
         assert time.perf_counter() - start < 5, name
-
-
-def test_a_specification_may_have_dots() -> None:
-    """Negative control: decimals, texts and names with dots in them are no nesting."""
-    prior = ", ".join(["0.5"] * 2000)
-    text = (
-        f'title = "A. B. C."\n[privacy]\nepsilon = 1.5\n[columns."a.b"]\n'
-        f"categories = [{', '.join(map(str, range(2000)))}]\n"
-        f'[[results]]\ncolumn = "a.b"\nprior = [{prior}]\n'
-    )
-    assert len(read_specification(text).columns["a.b"].categories) == 2000
 
 
 @pytest.mark.parametrize("command", ["show", "report", "run"])

@@ -44,9 +44,12 @@ def test_random_chains_are_counted_at_the_ends_of_every_type(seed: int, number: 
     assert answer["most"] >= 0.5  # the odd records are counted
 
 
-def test_expressions_that_may_fail_are_noticed() -> None:
+def test_expressions_that_may_fail_are_noticed_and_the_remedy_is_the_frame() -> None:
     """Negative control: the gate does not look at types."""
     assert chains(15, 8, "--any-type")["failed"]
+    with pytest.raises(ValueError, match="in the frame before"):
+        asked("both", lambda q: q.with_columns(n=ATTACK), categories=[True, False])
+    assert asked("before", lambda q: q, categories=[True, False]).release().d_in == 1
 
 
 TEXT = {"b": "boolean", "i": "integer", "i32": "integer", "u": "integer", "u32": "integer"}
@@ -153,12 +156,6 @@ def test_a_plan_that_may_fail_is_refused_whoever_is_there(name: str) -> None:
             asked(which, lambda q: q.with_columns(n=expr), categories=["a", "b"])
         with pytest.raises(ValueError, match=said):
             asked(which, lambda q: q.filter(expr.is_null()), categories=["a", "b"])
-
-
-def test_the_remedy_of_a_plan_that_may_fail_is_the_frame() -> None:
-    with pytest.raises(ValueError, match="in the frame before"):
-        asked("both", lambda q: q.with_columns(n=ATTACK), categories=[True, False])
-    assert asked("before", lambda q: q, categories=[True, False]).release().d_in == 1
 
 
 ACCEPTED: dict[str, tuple[pl.Expr, list[Any]]] = {

@@ -161,6 +161,11 @@ def answered(text: str, owner: str = OWNER) -> Any:
 def test_a_stranger_discovers_what_the_owner_lets_be_discovered(place: Path) -> None:
     release = released("run", "asked.toml", "data.toml")
     assert release.categories == ("A01", "B02", "b02")
+    owner = OWNER.replace("discover = true", 'discover = true\nrecode = { b02 = "B02" }')
+    assert answered(asked(), owner).columns["code"].recode == {"b02": "B02"}
+    with pytest.raises(SpecificationError, match=r"columns.code.nulls='Z99': is for the owner"):
+        answered(asked('categories = "discover"\nnulls = "Z99"'))
+    assert answered(asked("", "")).columns["code"].categories == ["A01", "Z99"]
 
 
 @pytest.mark.parametrize("name", ["name", "town"])
@@ -197,14 +202,6 @@ def test_a_column_is_discovered_and_its_labels_named_by_the_owner_alone() -> Non
 def test_a_stranger_stays_within_the_losses_of_the_owner(privacy: str, message: str) -> None:
     with pytest.raises(SpecificationError, match=message):
         answered(asked(privacy=privacy))
-
-
-def test_the_owner_states_recoding_nulls_and_categories() -> None:
-    owner = OWNER.replace("discover = true", 'discover = true\nrecode = { b02 = "B02" }')
-    assert answered(asked(), owner).columns["code"].recode == {"b02": "B02"}
-    with pytest.raises(SpecificationError, match=r"columns.code.nulls='Z99': is for the owner"):
-        answered(asked('categories = "discover"\nnulls = "Z99"'))
-    assert answered(asked("", "")).columns["code"].categories == ["A01", "Z99"]
 
 
 # --- options

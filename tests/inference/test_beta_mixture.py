@@ -34,13 +34,16 @@ def test_one_component_is_scipys_beta_and_made_of_its_mean_and_variance(a, b):
     assert found[1] == pytest.approx(b, rel=1e-7)
 
 
-def test_values_beyond_the_range_and_probabilities_at_its_ends():
+def test_values_beyond_the_range_and_intervals_that_are_never_reversed():
     mixture = single(2.0, 3.0)
     values, ends = np.array([[-1.0], [0.0], [1.0], [2.0]]), np.array([[0.0], [1.0]])
     assert mixture.cdf(values).ravel().tolist() == [0, 0, 1, 1]
     assert mixture.pdf(values).ravel().tolist() == [0, 0, 0, 0]
     assert mixture.quantile(ends).ravel().tolist() == [0, 1]
     assert single(0.5, 0.5).pdf(ends).ravel().tolist() == [np.inf, np.inf]
+    for a, b in [(1e9, 3.0), (3.0, 1e12), (1e-6, 1e-6), (1e12, 1e12), (0.5, 1e-9)]:
+        lower, upper = single(a, b).shortest_interval(0.5)
+        assert lower <= upper
 
 
 @pytest.mark.parametrize(("a", "b"), SHAPES[2:])
@@ -96,12 +99,6 @@ def test_intervals_hold_their_own_draws_next_to_0_and_1(a, mirrored):
         lower, upper = getattr(single(*shapes), kind)(0.8)
         assert 0 <= lower <= upper <= 1
         assert np.mean((draws >= lower) & (draws <= upper)) > 0.8 - 4 * 0.003
-
-
-def test_shortest_intervals_are_never_reversed():
-    for a, b in [(1e9, 3.0), (3.0, 1e12), (1e-6, 1e-6), (1e12, 1e12), (0.5, 1e-9)]:
-        lower, upper = single(a, b).shortest_interval(0.5)
-        assert lower <= upper
 
 
 @pytest.mark.parametrize(

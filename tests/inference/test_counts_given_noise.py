@@ -141,7 +141,7 @@ def test_next_to_no_noise_leaves_the_fewest_moves(k, excess, prior):
     assert max(off.values()) <= 10 * ERROR, off
 
 
-def test_a_prior_of_the_number_of_records_whose_quantiles_scipy_finds_only_in_part():
+def test_priors_of_the_number_of_records():
     records_prior = stats.logser(0.999)
     with pytest.raises(RuntimeError):
         records_prior.ppf(0.898125)
@@ -150,6 +150,15 @@ def test_a_prior_of_the_number_of_records_whose_quantiles_scipy_finds_only_in_pa
     assert shown == pytest.approx(found.records.mean()[0], rel=1e-3)
     flat = given_noise((3, 2), (1, 1), DiscreteLaplace(2.0))
     assert shown < flat.records.mean()[0]
+
+    def std(records_prior):
+        found = given_noise((30, 12), (1, 1), DiscreteLaplace(10.0), records_prior=records_prior)
+        return float(np.sqrt(found.probabilities.variance()[0])), found
+
+    assert std(stats.poisson(2000))[0] == pytest.approx(0.283, abs=5e-4)
+    value, found = std(stats.randint(700, 800))
+    assert np.isfinite(value)
+    assert 700 <= found.records.quantile(1e-9)[0] <= found.records.quantile(1 - 1e-9)[0] < 800
 
 
 @pytest.mark.parametrize("seed", slow(range(6), but=(5,)))
@@ -250,17 +259,6 @@ def test_noise_that_tells_nothing_leaves_the_prior(prior):
     off = np.abs(found.cdf(at) - levels[:, None])
     assert off[(at > 1e-12) & (at < 1 - 1e-12)].max() <= ERROR
     assert found.mean() == pytest.approx(alpha / alpha.sum(), rel=3e-4)
-
-
-def test_a_prior_of_the_number_of_records_against_the_draw():
-    def std(records_prior):
-        found = given_noise((30, 12), (1, 1), DiscreteLaplace(10.0), records_prior=records_prior)
-        return float(np.sqrt(found.probabilities.variance()[0])), found
-
-    assert std(stats.poisson(2000))[0] == pytest.approx(0.283, abs=5e-4)
-    value, found = std(stats.randint(700, 800))
-    assert np.isfinite(value)
-    assert 700 <= found.records.quantile(1e-9)[0] <= found.records.quantile(1 - 1e-9)[0] < 800
 
 
 @pytest.mark.parametrize(("law", "scale"), [("laplace", 1.7), ("floored", 2.0), ("gaussian", 2.0)])

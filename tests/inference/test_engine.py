@@ -99,14 +99,18 @@ def test_a_private_number_of_records(mechanism, counts, prior, release):
     assert made.posterior.mean() == pytest.approx(brute_force.mean(made, largest), rel=1e-6)
 
 
-def test_total_private_with_a_public_number_of_records(release):
-    """The projection does not use the number of records; the posterior does."""
+def test_public_numbers_beside_total_private_and_strong_priors(release):
+    """The projection does not use the number of records; the posterior does. The window of a
+    convolution is where the probability is, not where the release is.
+    """
     made, kept = (
         release(GaussianParameters(2.0, total), (9, 4, -3), 12) for total in ("private", None)
     )
     assert (made.counts, kept.counts) == ((9, 4, 0), (8, 4, 0))
     assert made.posterior.mean() == pytest.approx(kept.posterior.mean(), abs=1e-9)
     assert error(kept) < CELLS
+    made = release(LaplaceParameters(1.0, "discrete", "bounded"), (12, 0, 0), 12, (1e4, 1e4, 1e4))
+    assert error(made) < 1e-8
 
 
 def test_the_wrong_scale_is_noticed(release):
@@ -341,13 +345,8 @@ def test_draws_from_cells_and_of_shares_are_spread_over_them():
     assert found.mean()[0] == pytest.approx(small.mean(), rel=1e-6)
 
 
-def test_a_strong_prior_far_from_the_release(release):
-    """The window of a convolution is where the probability is, not where the release is."""
-    made = release(LaplaceParameters(1.0, "discrete", "bounded"), (12, 0, 0), 12, (1e4, 1e4, 1e4))
-    assert error(made) < 1e-8
-
-
-def test_listed_marginals_are_mixtures_over_the_list():
+def test_listed_marginals_and_nodes_far_apart() -> None:
+    """Where it is none of those that are looked at in turn."""
     sets = np.array(oracles.data_sets(4, 3))
     weights = np.random.default_rng(0).dirichlet(np.ones(len(sets)))
     prior = np.array([0.5, 1.0, 2.0])
@@ -356,10 +355,6 @@ def test_listed_marginals_are_mixtures_over_the_list():
         VALUES, (1.0 + sets[:, 1])[:, None], (2.5 + 4 - sets[:, 1])[:, None]
     )
     assert marginal.cdf(VALUES[:, None])[:, 0] == pytest.approx(expected, abs=1e-12)
-
-
-def test_nodes_far_apart_hold_the_furthest_point_of_every_axis() -> None:
-    """Where it is none of those that are looked at in turn."""
     coordinates = np.random.default_rng(1).random((3 * tables._POOL + 7, 3))
     furthest = [1, len(coordinates) // 2, len(coordinates) - 2]
     coordinates[furthest, [0, 1, 2]] = 9.0

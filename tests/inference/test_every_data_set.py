@@ -118,7 +118,7 @@ def test_a_scale_that_is_a_twentieth_off_is_seen(on_panels, release):
         assert deviation(release, *of, used=kind(0.315), on_panels=on_panels) > ERROR
 
 
-def test_permute_and_flip_by_the_integral_is_the_first_head_in_any_order():
+def test_distances_in_200_bits_and_coins_in_any_order():
     mechanism, counts, prior = PermuteAndFlip(0.4), (2, 1), (0.7, 2.0)
     every = EveryDataSet(prior, 3)
     law = [
@@ -126,6 +126,10 @@ def test_permute_and_flip_by_the_integral_is_the_first_head_in_any_order():
         for row in every.sets.tolist()
     ]
     assert np.exp(every.log_likelihood(mechanism, counts)) == pytest.approx(law, rel=1e-12)
+    x = np.arange(41)
+    for alpha in (1e-6, 0.5, 3e4):
+        found = divergence(alpha + x[:, None], alpha + x)
+        assert found == pytest.approx(-gaps(alpha, 40), rel=1e-9, abs=1e-300)
 
 
 MECHANISMS = [
@@ -135,13 +139,6 @@ MECHANISMS = [
     SmoothHellingerExponential(1.0, beta=0.01),
     PermuteAndFlip(0.05),
 ]
-
-
-def test_distances_are_those_in_200_bits():
-    x = np.arange(41)
-    for alpha in (1e-6, 0.5, 3e4):
-        found = divergence(alpha + x[:, None], alpha + x)
-        assert found == pytest.approx(-gaps(alpha, 40), rel=1e-9, abs=1e-300)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)

@@ -13,7 +13,7 @@ def known(drawn, scale=2.0, prior=1.0):
     return categories_of(drawn, np.full(len(drawn), prior), DiscreteLaplace(scale))
 
 
-def test_weights_and_ranges_of_private_sizes():
+def test_weights_and_ranges_of_private_sizes_that_something_bounds():
     categories = known([30, 12])
     total = private(categories, stats.randint(50, 60))
     assert (total.lowest, total.highest) == (50, 59)
@@ -21,6 +21,14 @@ def test_weights_and_ranges_of_private_sizes():
     assert step == pytest.approx(np.log(52) - np.log(51 + 2))
     assert private(categories, None).lowest == 0
     assert private(categories, stats.randint(7, 8)).is_point
+    open_ended = categories_of([3, 0], np.ones(2), DiscreteLaplace(1.0), [True, False])
+    with pytest.raises(ValueError, match="records_prior"):
+        private(open_ended, None)
+    assert private(open_ended, stats.poisson(30)).highest < 200
+    with pytest.raises(ValueError, match="no number of records"):
+        private(known([3, 4]), stats.randint(-5, -1))
+    with pytest.raises(ValueError, match="1e15"):
+        private(known([1, 2], 2.0**60), None)
 
 
 @pytest.mark.parametrize("numbers", [[3, 40, 44], [3, 4, 5, 6, 7, 9], [7, 8, 10]])
@@ -31,17 +39,6 @@ def test_a_prior_of_the_number_of_records_with_gaps_is_refused(numbers):
     whole = np.arange(3, 8)
     without = stats.rv_discrete(values=(whole, np.full(5, 0.2)))
     assert private(known([30, 12]), without).highest == 7
-
-
-def test_what_nothing_bounds_is_refused():
-    open_ended = categories_of([3, 0], np.ones(2), DiscreteLaplace(1.0), [True, False])
-    with pytest.raises(ValueError, match="records_prior"):
-        private(open_ended, None)
-    assert private(open_ended, stats.poisson(30)).highest < 200
-    with pytest.raises(ValueError, match="no number of records"):
-        private(known([3, 4]), stats.randint(-5, -1))
-    with pytest.raises(ValueError, match="1e15"):
-        private(known([1, 2], 2.0**60), None)
 
 
 @pytest.mark.parametrize("records_prior", [stats.poisson(10**6), stats.nbinom(20, 2e-5)])

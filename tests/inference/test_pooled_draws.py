@@ -136,7 +136,8 @@ def test_the_density_of_coordinates_is_that_of_the_priors():
     assert integrate.quad(of_kappa, -20, np.log(8.0))[0] == pytest.approx(KAPPA.cdf(8.0))
 
 
-def test_concentrations_neither_underflow_nor_leave_their_prior():
+def test_concentrations_keep_to_their_prior_and_proposals_are_fitted():
+    """Of a law elsewhere, and half as wide."""
     for log_kappa, bound in ((-900.0, 1e-300), (900.0, 1e120)):
         found = concentrations(np.array(log_kappa), np.zeros(1))
         assert found == pytest.approx(bound)
@@ -145,6 +146,13 @@ def test_concentrations_neither_underflow_nor_leave_their_prior():
     assert 0 < low < 0.01 < 1.6 < high < np.log(5)
     assert np.isfinite(priors.log_density(np.array(1.0), np.zeros(3)))
     assert priors.log_density(np.array(2.0), np.zeros(3)) == -np.inf
+    first, wanted = laws([20.0, 30.0]), laws([80.0, 120.0], [0.2, -0.2], (0.4, 0.3, 0.2, 0.1))
+    drawn = first.draw(20_000, np.random.default_rng(0))
+    weights = special.softmax(wanted.log_density(*drawn) - first.log_density(*drawn))
+    found = first.refitted(*drawn, np.full(20_000, 1 / 20_000), weights)
+    drawn = found.draw(20_000, np.random.default_rng(1))
+    weights = special.softmax(wanted.log_density(*drawn) - found.log_density(*drawn))
+    assert 1 / (weights**2).sum() > 0.8 * 20_000
 
 
 def laws(shapes, modes=0.0, shares=(0.1, 0.2, 0.3, 0.4)):
@@ -181,14 +189,3 @@ def test_draws_have_the_density_that_is_said():
     wide = laws([1.5, 2.0, 4.0], [0.3, 0.0, -0.2], (0.25,) * 4)
     ratio = np.exp(wide.log_density(*drawn) - first.log_density(*drawn)) * 0.5
     assert abs(ratio.mean() - 1) / ratio.std() * np.sqrt(len(ratio)) > LIMIT
-
-
-def test_proposals_are_fitted_to_weighted_draws():
-    """Of a law elsewhere, and half as wide."""
-    first, wanted = laws([20.0, 30.0]), laws([80.0, 120.0], [0.2, -0.2], (0.4, 0.3, 0.2, 0.1))
-    drawn = first.draw(20_000, np.random.default_rng(0))
-    weights = special.softmax(wanted.log_density(*drawn) - first.log_density(*drawn))
-    found = first.refitted(*drawn, np.full(20_000, 1 / 20_000), weights)
-    drawn = found.draw(20_000, np.random.default_rng(1))
-    weights = special.softmax(wanted.log_density(*drawn) - found.log_density(*drawn))
-    assert 1 / (weights**2).sum() > 0.8 * 20_000

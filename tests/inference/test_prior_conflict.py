@@ -61,15 +61,12 @@ def test_data_of_the_prior_give_no_warning(mechanism, k, columns, size, prior, r
         assert warned(released(drawn, mechanism, size, prior, columns)) == []
 
 
-def test_a_sparse_table_of_a_private_number_gives_one():
+def test_sparse_tables_give_one_and_margins_are_compared():
+    """Records of one row alone, of which the prior gives the other rows some."""
     (message,) = warned(sparse())
     assert ob.noise_aware_posterior(sparse()) is not None  # no law is asked, and nothing said
     assert "the posterior's number of records is 12" in message
     assert "prior='learned'" in message
-
-
-def test_margins_of_a_public_number_are_compared():
-    """Records of one row alone, of which the prior gives the other rows some."""
     counts = np.zeros((5, 200), dtype=np.int64)
     counts[1] = 5
     drawn = counts + DiscreteGaussian(3.0).simulate(counts.shape, np.random.default_rng(3))

@@ -225,19 +225,19 @@ def test_the_papers_constant(size: int, k: int) -> None:
     assert close(global_sensitivity(size, np.ones(k)), PAPERS)
 
 
-def test_the_papers_constant_for_one_record() -> None:
+def test_beta_one_one_the_papers_constant_and_no_records() -> None:
     assert close(global_sensitivity(1, [1.0, 1.0]), PAPERS)
+    assert global_sensitivity(10**12, [1.0, 1.0]) == pytest.approx(
+        math.sqrt(1 - math.sqrt(math.pi) / 2), rel=1e-11
+    )
+    assert local_sensitivity([0, 0], 1.0) == 0.0
+    assert smooth_sensitivity([0, 0, 0], 1.0, gamma=1.0) == 0.0
+    assert smooth_sensitivity([0, 0], 1.0, beta=1.0) == 0.0
 
 
 @pytest.mark.parametrize(("size", "value"), [(10, 0.35324), (100, 0.33894), (10**9, 0.33730)])
 def test_beta_one_one(size: int, value: float) -> None:
     assert round(global_sensitivity(size, [1.0, 1.0]), 5) == value
-
-
-def test_beta_one_one_in_the_limit() -> None:
-    assert global_sensitivity(10**12, [1.0, 1.0]) == pytest.approx(
-        math.sqrt(1 - math.sqrt(math.pi) / 2), rel=1e-11
-    )
 
 
 @pytest.mark.parametrize(
@@ -333,12 +333,6 @@ def test_smooth_sensitivity_of_a_billion_records(counts: list[int]) -> None:
     for moved in (10**3, 10**5, 10**7, min(counts[0], 10**9)):
         other = [counts[0] - moved, counts[1] + moved, *counts[2:]]
         assert 1 / value <= 1 / local_sensitivity(other, prior) + gamma * moved + 1e-6
-
-
-def test_an_empty_data_set_has_no_neighbour() -> None:
-    assert local_sensitivity([0, 0], 1.0) == 0.0
-    assert smooth_sensitivity([0, 0, 0], 1.0, gamma=1.0) == 0.0
-    assert smooth_sensitivity([0, 0], 1.0, beta=1.0) == 0.0
 
 
 @pytest.mark.parametrize("wrong", [0.5, 2.0])

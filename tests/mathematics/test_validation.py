@@ -28,13 +28,16 @@ def test_as_positive(value: float) -> None:
     assert result == value
 
 
-def test_as_between() -> None:
+def test_as_between_and_as_choice() -> None:
     assert [as_between(value, "beta", RATES) for value in (*RATES, 1)] == [*RATES, 1.0]
     for value in (RATES[0] / 2, RATES[1] * 2):
         with pytest.raises(ValueError, match=r"beta=.*: .*2\^-40 and 2\^40"):
             as_between(value, "beta", RATES)
     with pytest.raises(TypeError, match="gamma='1': must be a number"):
         as_between("1", "gamma", RATES)
+    assert as_choice("a", "noise", ("a", "b")) == "a"
+    with pytest.raises(ValueError, match="noise='c': must be one of"):
+        as_choice("c", "noise", ("a", "b"))
 
 
 @pytest.mark.parametrize("value", [1, 10**12, np.int64(7)])
@@ -68,12 +71,6 @@ def test_as_counts_does_not_show_the_data() -> None:
         with pytest.raises((TypeError, ValueError)) as refusal:
             as_counts(counts)
         assert "123456" not in str(refusal.value)
-
-
-def test_as_choice() -> None:
-    assert as_choice("a", "noise", ("a", "b")) == "a"
-    with pytest.raises(ValueError, match="noise='c': must be one of"):
-        as_choice("c", "noise", ("a", "b"))
 
 
 TYPES = [("1", "str"), (True, "bool"), (None, "NoneType")]

@@ -77,10 +77,11 @@ def test_the_tailoring_papers_tables(scale, table, absolute):
     assert [law[t] + law[-t] for t in (1, 2)] == pytest.approx(absolute, abs=1e-11)
 
 
-def test_mean_of_the_noise() -> None:
+def test_the_mean_of_the_noise_and_what_is_clamped() -> None:
     """The floor makes the papers' noise biased by -1/2; the discrete noise is symmetric."""
     for noise, mean in (("floored", -0.5), ("discrete", 0.0)):
         assert sum(t * p for t, p in centre(5.0, noise).items()) == pytest.approx(mean, abs=1e-12)
+    assert log_clamped(integer_noise.DiscreteLaplace(1.0), 3, 5, 5).tolist() == [0.0]
 
 
 @pytest.mark.parametrize(("noise", "total"), list(product(NOISES, TOTALS)))
@@ -196,7 +197,3 @@ def test_map_is_rounded_up(total: Any, size: int | None, k: int, moved: int) -> 
             for value, least in zip((loss.epsilon, loss.range, loss.rho), bounds, strict=True):
                 assert least <= Fraction(value) <= least * (1 + Fraction(1, 2**50))
             assert Fraction(loss.epsilon) <= bounds[0] * (1 + Fraction(1, 2**52))
-
-
-def test_what_is_clamped_to_one_value_is_certain() -> None:
-    assert log_clamped(integer_noise.DiscreteLaplace(1.0), 3, 5, 5).tolist() == [0.0]

@@ -166,9 +166,15 @@ def test_closed_forms() -> None:
     ) >= 1 / Fraction(0.1)
 
 
-def test_the_local_sensitivity_has_no_bound() -> None:
+def test_no_bound_of_the_local_sensitivity_and_too_large_hockey_sticks() -> None:
     loss = HellingerExponential(2.0, sensitivity="local").proven_loss(1, size=10, prior=np.ones(2))
     assert (loss.epsilon, loss.range, loss.rho) == (math.inf, math.inf, math.inf)
+    mechanism = SmoothHellingerExponential(0.2, beta=0.3)
+    _, log_p = oracles.log_laws(mechanism, 12, BETA_ONE)
+    away = oracles.distances(12, 2)
+    epsilon = oracles.over_pairs(log_p, away, 1, oracles.epsilon_between)
+    assert oracles.over_pairs(log_p, away, 1, oracles.hockey_stick(epsilon)) <= 1e-15
+    assert oracles.over_pairs(log_p, away, 1, oracles.hockey_stick(epsilon / 2)) > 1e-3
 
 
 @pytest.mark.parametrize(("beta", "delta"), some_of(product([0.01, 0.3], [1e-6, 1e-2, 0.3]), 3))
@@ -293,12 +299,3 @@ def test_notices_the_floor_of_a_float_laplace() -> None:
     with np.errstate(invalid="ignore"):
         losses = [np.nanmax(np.abs(laws[count] - laws[count + 1])) for count in range(size)]
     assert max(losses) == math.inf
-
-
-def test_notices_a_hockey_stick_that_is_too_large() -> None:
-    mechanism = SmoothHellingerExponential(0.2, beta=0.3)
-    _, log_p = oracles.log_laws(mechanism, 12, BETA_ONE)
-    away = oracles.distances(12, 2)
-    epsilon = oracles.over_pairs(log_p, away, 1, oracles.epsilon_between)
-    assert oracles.over_pairs(log_p, away, 1, oracles.hockey_stick(epsilon)) <= 1e-15
-    assert oracles.over_pairs(log_p, away, 1, oracles.hockey_stick(epsilon / 2)) > 1e-3

@@ -89,13 +89,19 @@ def test_which_mechanisms_noise_every_count(mechanism: Any, does: bool) -> None:
     assert protocol.noises_every_count(mechanism) is does
 
 
-def test_options_that_follow_from_the_number_of_records() -> None:
+def test_options_and_numbers_of_records_that_are_taken() -> None:
     assert protocol.default_options(ob.LaplaceParameters, None) == {"total": "private"}
     assert protocol.default_options(ob.LaplaceParameters, 5) == {"total": "remainder"}
     assert protocol.default_options(ob.KNormParameters, 5) == {}
     gaussian = ob.load_mechanism("gaussian_parameters")
     assert gaussian is ob.GaussianParameters
     assert protocol.default_options(gaussian, 5) == protocol.default_options(gaussian, None) == {}
+    for mechanism in (*OTHERS[:2], *(LAPLACE(1.0, total=of) for of in ("truncated", "bounded"))):
+        mechanism.check(size=10**9, prior=PRIOR)
+    PRIVATE.check(**OF_TWO)
+    assert public_size("scores", 10) == 10
+    assert SmoothHellingerExponential(scale=1.0).gamma == 1.0
+    assert SmoothHellingerExponential(scale=1.0, beta=0.5).gamma is None
 
 
 WEIGHING = [
@@ -205,15 +211,6 @@ OF_TWO: Any = {"size": None, "prior": PRIOR}
 def test_what_one_mechanism_does_not_take(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_numbers_of_records_that_are_taken() -> None:
-    for mechanism in (*OTHERS[:2], *(LAPLACE(1.0, total=of) for of in ("truncated", "bounded"))):
-        mechanism.check(size=10**9, prior=PRIOR)
-    PRIVATE.check(**OF_TWO)
-    assert public_size("scores", 10) == 10
-    assert SmoothHellingerExponential(scale=1.0).gamma == 1.0
-    assert SmoothHellingerExponential(scale=1.0, beta=0.5).gamma is None
 
 
 @pytest.mark.parametrize("mechanism", WEIGHING, ids=repr)

@@ -101,13 +101,18 @@ def test_a_plugin_is_listed_without_being_loaded(install: Any) -> None:
     assert Recorded.loaded == []
 
 
-def test_entry_points_of_others_and_of_built_in_names_are_no_mechanisms(install: Any) -> None:
+def test_names_of_others_and_of_two_packages_are_no_mechanisms(install: Any) -> None:
     install("uniform", Uniform, group="opendp_bayes.something_else")
     assert "uniform" not in available_mechanisms()
     with pytest.raises(ValueError, match=r"mechanism='uniform': .*not an installed"):
         load_mechanism("uniform")
     install("laplace_parameters", Uniform)
     assert load_mechanism("laplace_parameters") is LaplaceParameters
+    assert Recorded.loaded == []
+    install("uniform", Uniform)
+    install("uniform", Uniform)
+    with pytest.raises(ValueError, match=r"mechanism='uniform': .*by 2 packages; .*uniform"):
+        load_mechanism("uniform")
     assert Recorded.loaded == []
 
 
@@ -170,11 +175,3 @@ except RuntimeError as error:
 def test_refuses_an_unknown_name_with_a_suggestion(install: Any, name: str, available: str) -> None:
     with pytest.raises(ValueError, match=rf"mechanism='{name}': .*{available}"):
         load_mechanism(name)
-
-
-def test_refuses_a_name_of_two_packages(install: Any) -> None:
-    install("uniform", Uniform)
-    install("uniform", Uniform)
-    with pytest.raises(ValueError, match=r"mechanism='uniform': .*by 2 packages; .*uniform"):
-        load_mechanism("uniform")
-    assert Recorded.loaded == []

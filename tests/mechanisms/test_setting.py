@@ -32,12 +32,18 @@ def laws(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Any]]:
     return asked
 
 
-def test_a_measurement_asks_for_its_law_once(laws: list[Any]) -> None:
+def test_a_measurement_asks_for_its_law_once_of_what_is_hashable(laws: list[Any]) -> None:
     space = PosteriorSpace(("a", "b", "c"), 27, PRIOR)
     made = ob.m.make_knorm_parameters(space.domain, space.metric, dp.max_divergence(), 2.71)
     made(np.array(PRIOR) + 9)
     made.map(2)
     assert laws == [(2.71, 27)]
+
+    class Open(ob.LaplaceParameters):
+        __hash__ = None
+
+    with pytest.raises(TypeError, match=r"must be hashable; .*@dataclass\(frozen"):
+        Setting.of(Open(1.0), 9, PRIOR)
 
 
 # --- Every mechanism that adds noise, with each of its options, beside the definition
@@ -75,11 +81,3 @@ def test_the_loss_is_that_of_all_counts_that_are_noised(mechanism, size, k):
         most = max(np.abs(move).sum() for move in noised)
         assert loss.epsilon == pytest.approx(most / law.noise.scale)
         assert loss_of(setting, 1).epsilon == pytest.approx(most / law.noise.scale)
-
-
-def test_a_mechanism_must_be_hashable() -> None:
-    class Open(ob.LaplaceParameters):
-        __hash__ = None
-
-    with pytest.raises(TypeError, match=r"must be hashable; .*@dataclass\(frozen"):
-        Setting.of(Open(1.0), 9, PRIOR)

@@ -109,11 +109,21 @@ def test_one_posterior_of_nested_questions(unit, loss, mechanism):
     assert county.counts.std().mean() < 1.5 * alone
 
 
-def test_cells_as_lists_are_parts_as_tuples():
+def test_cells_as_lists_are_parts_and_others_are_refused():
     column, merge, _ = MERGES[2]
     lists = {label: list(map(list, cells)) for label, cells in merge.items()}
     parts = Question.of(column, merge=merge).parts
     assert parts == Question.of(column, merge=lists).parts == tuple(map(tuple, merge.values()))
+    query = context(records()).query()
+    asked = {"column": "county", "nulls": "a1", "merge": STATES, "by": "state"}
+    with pytest.raises(ValueError, match=r"merge=.*: .*one table; .*joint"):
+        ob.survey(query, {"state": asked})
+    text = ob.survey(context(records()).query(), nested()).release()["state"].to_json()
+    for bad in ('"parts":[["a1"]]', '"parts":[["a1"],["a1"],["b1"]]', '"parts":[[],["a1"],["b1"]]'):
+        begin, end = text.index('"parts"'), text.index("]]") + 2
+        said = r"parts=.*: must hold the labels that each of 3|at `\$\.parts\[0\]`"
+        with pytest.raises(ValueError, match=said):
+            ob.Release.from_json(text[:begin] + bad + text[end:])
 
 
 BAD = [
@@ -138,13 +148,6 @@ def test_merges_that_are_no_partition_are_refused(merge, error, message):
         ob.survey(query, {"state": {"column": "county", "nulls": "a1", "merge": merge}})
 
 
-def test_merged_categories_by_groups_are_refused():
-    query = context(records()).query()
-    asked = {"column": "county", "nulls": "a1", "merge": STATES, "by": "state"}
-    with pytest.raises(ValueError, match=r"merge=.*: .*one table; .*joint"):
-        ob.survey(query, {"state": asked})
-
-
 def asked(**policies):
     """County by itself, and its states, with policies of their own for each question."""
     frame = pl.DataFrame({"county": ["a1", "b1", None]})
@@ -152,15 +155,6 @@ def asked(**policies):
     fine = {**county, **policies.get("fine", {})}
     coarse = {**county, "merge": STATES, **policies.get("coarse", {})}
     return ob.survey(context(frame).query(), {"county": fine, "state": coarse})
-
-
-def test_parts_that_do_not_fit_are_refused():
-    text = ob.survey(context(records()).query(), nested()).release()["state"].to_json()
-    for bad in ('"parts":[["a1"]]', '"parts":[["a1"],["a1"],["b1"]]', '"parts":[[],["a1"],["b1"]]'):
-        begin, end = text.index('"parts"'), text.index("]]") + 2
-        said = r"parts=.*: must hold the labels that each of 3|at `\$\.parts\[0\]`"
-        with pytest.raises(ValueError, match=said):
-            ob.Release.from_json(text[:begin] + bad + text[end:])
 
 
 @pytest.mark.parametrize(

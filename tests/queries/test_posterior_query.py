@@ -119,12 +119,19 @@ def test_every_unit_under_every_loss(unit, loss):
         whole.query()
 
 
-def test_every_budget_is_divided_by_itself():
-    """Tests keep the shares of a budget (`conftest.py`), which are no other budget's."""
+def test_budgets_are_divided_by_themselves_and_filters_refuse_after_too_much():
+    """Tests keep the shares of a budget (`conftest.py`), which are no other budget's. The
+    negative control: what happens in OpenDP when a measurement goes past our check.
+    """
     for epsilon, parts in ((1.0, 1), (1.0, 2), (1.0, 3), (2.0, 3)):
         whole = context(loss={"epsilon": epsilon}, split_evenly_over=parts)
         assert whole.remaining_privacy_loss() == pytest.approx([epsilon / parts] * parts)
         assert sum(whole.remaining_privacy_loss()) <= epsilon
+    whole = context()
+    with pytest.raises(OpenDPException, match=r"filter is now exhausted|budget|exhausted"):
+        whole(ask(whole.query(epsilon=1.5)).resolve())
+    with pytest.raises(OpenDPException, match=r"exhausted"):
+        ask(whole.query(epsilon=0.25)).release()
 
 
 # --- plans
@@ -171,15 +178,6 @@ def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_i
     ask(whole.query(epsilon=whole.remaining_privacy_loss())).release()
     with pytest.raises(ValueError, match="left of the Context's budget"):
         ask(whole.query(epsilon=1e-3)).release()
-
-
-def test_a_filter_that_is_asked_too_much_refuses_everything_after():
-    """The negative control: what happens in OpenDP when a measurement goes past our check."""
-    whole = context()
-    with pytest.raises(OpenDPException, match=r"filter is now exhausted|budget|exhausted"):
-        whole(ask(whole.query(epsilon=1.5)).resolve())
-    with pytest.raises(OpenDPException, match=r"exhausted"):
-        ask(whole.query(epsilon=0.25)).release()
 
 
 def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anything():

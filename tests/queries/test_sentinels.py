@@ -32,9 +32,15 @@ def context(**unit: int) -> dp.Context:
     )
 
 
-def test_no_name_of_a_category_is_taken() -> None:
+def test_no_name_of_a_category_is_taken_and_one_category_is_refused() -> None:
     question = Question.of("vote", categories=["a", "DROP"], nulls="DROP", unknown=ob.DROP)
     assert counts(question, [(None, True), ("DROP", True), ("zz", True)]).tolist() == [0, 2]
+    query = context(changes=1).query()
+    with pytest.raises(ValueError, match=r"leaves records out.* public, size=40"):
+        ob.posterior(query, "vote", categories=["a", "b"], size=40, nulls=ob.DROP, unknown="b")
+    question = Question.of("vote", categories=["a"], nulls=ob.DROP, unknown=ob.DROP)
+    with pytest.raises(ValueError, match="at least two categories, those for"):
+        counts(question, [])
 
 
 @pytest.mark.parametrize("text", ["DROP", "drop"])
@@ -47,12 +53,3 @@ def test_the_text_of_its_name_is_refused(policy: str, text: str) -> None:
     )
     with pytest.raises(ValueError, match=message):
         ob.posterior(query, "vote", categories=["a", "b"], **policies)
-
-
-def test_a_public_number_and_one_category_are_refused() -> None:
-    query = context(changes=1).query()
-    with pytest.raises(ValueError, match=r"leaves records out.* public, size=40"):
-        ob.posterior(query, "vote", categories=["a", "b"], size=40, nulls=ob.DROP, unknown="b")
-    question = Question.of("vote", categories=["a"], nulls=ob.DROP, unknown=ob.DROP)
-    with pytest.raises(ValueError, match="at least two categories, those for"):
-        counts(question, [])

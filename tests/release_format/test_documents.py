@@ -138,10 +138,13 @@ def test_counts_of_a_group_of_one_table_are_its_part_of_them() -> None:
     assert {group: sum(one.counts) for group, one in sized.items()} == sizes
 
 
-def test_groups_that_python_takes_for_equal_make_different_releases() -> None:
+def test_labels_of_groups_and_orders_tell_releases_apart() -> None:
     one, other = (replace(GROUPS, groups=(label, 2, 3)) for label in (1, True))
     assert one != other
     assert len({one, other}) == 2
+    other = replace(TABLE, noisy_counts=(1, 2, 3, 4, 5, 6), ordered=("w",))
+    with pytest.raises(ValueError, match=r"releases\[1\]: has ordered=\('w',\)"):
+        check_releases((TABLE, other), "same", draws_may_agree=False)
 
 
 # --- releases read together
@@ -171,23 +174,14 @@ def test_releases_of_two_models_are_not_combined(changes: dict[str, Any]) -> Non
                 check_releases(releases, records, draws_may_agree=False)
 
 
-def test_releases_that_are_ordered_along_other_variables_are_not_combined() -> None:
-    other = replace(TABLE, noisy_counts=(1, 2, 3, 4, 5, 6), ordered=("w",))
-    with pytest.raises(ValueError, match=r"releases\[1\]: has ordered=\('w',\)"):
-        check_releases((TABLE, other), "same", draws_may_agree=False)
-
-
-def test_a_number_of_all_records_is_public_where_that_of_each_is() -> None:
+def test_numbers_of_the_same_records_are_public_and_equal() -> None:
+    """Of two releases, and of three of which one says nothing."""
     private = replace(SECOND, mechanism=NOISE, guarantee=guarantee(None))
     both = (FIRST, replace(SECOND, guarantee=guarantee(10)))
     assert number_of_records(both, "different") == 20
     for releases in ((FIRST, private), (private, FIRST)):
         assert number_of_records(releases, "different") is None
         assert number_of_records(releases, "same") == 10
-
-
-def test_public_numbers_of_the_same_records_are_equal() -> None:
-    """Of two releases, and of three of which one says nothing."""
     private = replace(SECOND, mechanism=NOISE, guarantee=guarantee(None))
     other = replace(SECOND, guarantee=guarantee(11))
     for releases in ((FIRST, other), (private, FIRST, other), (FIRST, private, other)):

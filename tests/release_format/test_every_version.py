@@ -180,13 +180,20 @@ def test_what_is_said_otherwise_is_noticed() -> None:
     assert not agree({}, then)
 
 
-def test_a_kind_or_a_field_without_a_file_is_noticed() -> None:
+def test_kinds_and_fields_that_are_not_read_are_noticed() -> None:
+    """Negative control."""
     assert not_written(("epsilon", "rho"), [{"epsilon": 1.0}]) == {"rho"}
     assert not_written(("epsilon", "rho"), [{"epsilon": 1.0, "rho": 1.0, "size": 3}]) == {
         "epsilon",
         "rho",
     }
     assert classes_with("to_json_of_no_class") == set()
+    text = written_now()["one_column"].to_json()
+
+    def forgetful(given: str) -> Any:
+        return ob.Release.from_json(json.dumps({**json.loads(given), "unknown": [True]}))
+
+    assert list(unread(text, forgetful)) == [("unknown", 0)]
 
 
 # --- Every field is read, and written as it was read
@@ -254,13 +261,3 @@ def test_every_field_of_a_document_is_read_and_written(name: str) -> None:
     reader = READERS.get(json.loads(text).get("format", ""))
     if reader is not None:
         assert list(unread(text, reader)) == []
-
-
-def test_a_field_that_is_not_read_is_noticed() -> None:
-    """Negative control."""
-    text = written_now()["one_column"].to_json()
-
-    def forgetful(given: str) -> Any:
-        return ob.Release.from_json(json.dumps({**json.loads(given), "unknown": [True]}))
-
-    assert list(unread(text, forgetful)) == [("unknown", 0)]

@@ -21,11 +21,8 @@ DOCUMENTS = {
 }
 
 
-def test_every_format_is_asked_about() -> None:
+def test_every_format_is_asked_about_and_shown_by_its_name(tmp_path) -> None:
     assert DOCUMENTS.keys() == _READERS.keys()
-
-
-def test_show_names_the_file_beside_a_page(tmp_path):
     page = tmp_path / "report.html"
     page.write_text("<!doctype html>")
     message = run("show", page, code=2)

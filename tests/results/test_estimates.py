@@ -25,7 +25,7 @@ SLOW = changed(RELEASE, mechanism=ob.mechanisms.HellingerExponential(0.5))
 REFUSED = changed(SLOW, size=None)
 
 
-def test_plug_in_is_that_of_the_marginal_betas() -> None:
+def test_plug_ins_are_of_the_marginal_betas_and_counts_have_no_decimals() -> None:
     estimate = plug_in_estimate(RELEASE, 0.8)
     betas = [stats.beta(a, 23.5 - a) for a in (13.0, 3.5, 7.0)]
     assert estimate.mean == pytest.approx([beta.mean() for beta in betas])
@@ -33,6 +33,9 @@ def test_plug_in_is_that_of_the_marginal_betas() -> None:
     assert estimate.lower == pytest.approx([beta.ppf(0.1) for beta in betas])
     assert estimate.upper == pytest.approx([beta.ppf(0.9) for beta in betas])
     assert estimate.mean == pytest.approx(RELEASE.plug_in.mean())
+    assert decimals_of([90.0, 7.0], [90.0, 7.0]) == 0
+    assert decimals_of([90.0, 7.0], [90.0, 12.0]) == decimals_of([7.0], [12.0]) == 1
+    assert decimals_of([], []) == 3
 
 
 @pytest.mark.parametrize("wait", [False, True])
@@ -132,9 +135,3 @@ def test_says_little_where_the_prior_is_hardly_changed(scale, prior, is_little):
     assert says_little(prior, estimate).tolist() == [is_little]
     two = Estimate(*(np.append(x, 0 * x) for x in estimate))
     assert says_little(prior, two).tolist() == [is_little, False]
-
-
-def test_certain_counts_have_no_decimals_and_ask_for_none() -> None:
-    assert decimals_of([90.0, 7.0], [90.0, 7.0]) == 0
-    assert decimals_of([90.0, 7.0], [90.0, 12.0]) == decimals_of([7.0], [12.0]) == 1
-    assert decimals_of([], []) == 3

@@ -106,10 +106,12 @@ def test_blocks_hold_every_distance_once(largest: int, precision: int) -> None:
     assert np.all(2.0**bits <= np.maximum(start * 2.0**-precision, 1))
 
 
-def test_blocks_of_the_largest_size() -> None:
+def test_blocks_of_the_largest_size_and_margins_of_gaps() -> None:
     start, bits = blocks(10**12, 7)
     assert start[-1] <= 10**12 < start[-1] + 2 ** bits[-1]
     assert start.size < 5000
+    assert hellinger_sampler._GAP_MARGIN >= 4 * GAP_RELATIVE_ERROR
+    assert hellinger_sampler.MARGIN >= 2.0**-24
 
 
 @pytest.mark.parametrize(
@@ -555,11 +557,6 @@ def test_gaps_of_blocks_are_lower_ends(k: int, monkeypatch: pytest.MonkeyPatch) 
         hellinger_sampler, "gap_above", lambda lower, half: gap_above(lower, half) * 1.05
     )
     assert np.all(HellingerSampler(counts, prior, 0.1)._gaps <= gaps)
-
-
-def test_the_margin_of_gaps_is_above_their_error() -> None:
-    assert hellinger_sampler._GAP_MARGIN >= 4 * GAP_RELATIVE_ERROR
-    assert hellinger_sampler.MARGIN >= 2.0**-24
 
 
 @pytest.mark.parametrize("counts", [(10**12, 37, 5), (10**11, 10**11, 3)])

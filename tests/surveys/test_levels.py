@@ -110,12 +110,17 @@ def test_small_trees_agree_with_a_list_of_all_counts(seeds: range) -> None:
     assert max(largest_error(random_case(np.random.default_rng(s))) for s in seeds) < 1e-4
 
 
-def test_a_wrong_prior_is_noticed() -> None:
+def test_wrong_priors_and_large_windows_are_noticed() -> None:
     """Negative control."""
     case = random_case(np.random.default_rng(0))
     counts = case.counts()
     case.prior[:-1] *= 1.5
     assert abs(case.counts().log_evidence - counts.log_evidence) > 1e-3
+    drawn = np.full(2000, 10**6)
+    with pytest.raises(ValueError, match=r"in all windows.* 6.7e[+]07"):
+        flat(2000, drawn, DiscreteLaplace(1e4), None, 10**10)
+    with pytest.raises(TypeError, match="releases, parts: must be mappings"):
+        LevelsPosterior(ob.Release, PARTS)
 
 
 @pytest.mark.parametrize("law", [DiscreteLaplace(2.0), DiscreteGaussian(2.0)])
@@ -253,14 +258,6 @@ def test_draws_have_the_laws_that_are_computed(posterior: Any) -> None:
                 stats.chi2.sf((((seen - expected) ** 2 / expected)[kept]).sum(), kept.sum() - 1)
             )
     assert min(p_values) > 1e-3 / len(p_values)
-
-
-def test_large_windows_and_levels_without_names_are_refused() -> None:
-    drawn = np.full(2000, 10**6)
-    with pytest.raises(ValueError, match=r"in all windows.* 6.7e[+]07"):
-        flat(2000, drawn, DiscreteLaplace(1e4), None, 10**10)
-    with pytest.raises(TypeError, match="releases, parts: must be mappings"):
-        LevelsPosterior(ob.Release, PARTS)
 
 
 @pytest.mark.parametrize("most", [1, 30])

@@ -122,9 +122,15 @@ def test_answers_agree_and_find_the_truth(size: int | None) -> None:
     assert abs(found.records.mean() - SIZE) < 5 * found.records.std() + 1e-9
 
 
-def test_what_no_table_ties_is_assumed_to_be_independent() -> None:
+def test_surveys_are_independent_of_others_and_of_what_nothing_ties() -> None:
     (assumed,) = posterior().independences
     assert ({*assumed[:2]}, assumed[2]) == ({("vote",), ("region",)}, ("age",))
+    table, other = posterior().marginal("vote"), posterior(None).marginal("vote")
+    compared = table.compare(other)
+    np.testing.assert_allclose(compared.mean(), table.mean() - other.mean(), atol=1e-3)
+    np.testing.assert_allclose(compared.std(), np.hypot(table.std(), other.std()), rtol=0.1)
+    with pytest.raises(ValueError, match=r"other: has .* \(True, False\), not"):
+        table.compare(posterior().marginal("age"))
 
 
 def test_conditionals_are_ratios() -> None:
@@ -165,15 +171,6 @@ def test_numbers_of_draws_and_a_concentration_that_was_given() -> None:
     found = survey_posterior({"vote": release("vote")}, concentration=2, ess=20)
     concentration = found.marginal("vote").learned["concentration"]
     assert (concentration.mean(), concentration.std()) == (2, 0)
-
-
-def test_compares_tables_of_two_surveys_as_independent() -> None:
-    table, other = posterior().marginal("vote"), posterior(None).marginal("vote")
-    compared = table.compare(other)
-    np.testing.assert_allclose(compared.mean(), table.mean() - other.mean(), atol=1e-3)
-    np.testing.assert_allclose(compared.std(), np.hypot(table.std(), other.std()), rtol=0.1)
-    with pytest.raises(ValueError, match=r"other: has .* \(True, False\), not"):
-        table.compare(posterior().marginal("age"))
 
 
 def test_populations_and_new_records_are_those_of_a_draw() -> None:

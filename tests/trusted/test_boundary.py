@@ -215,12 +215,17 @@ def test_what_a_frame_fails_with_is_withheld_outside_of_callbacks_too(kind):
     assert raised.value.__context__ is raised.value.__cause__ is None
 
 
-def test_the_error_of_a_file_is_shown_which_tells_nothing_of_a_row():
+def test_errors_of_files_are_shown_and_none_without_a_standard_error():
     def read():
         raise FileNotFoundError("votes.csv")
 
     with pytest.raises(FileNotFoundError, match=r"votes\.csv"):
         withheld(read, "reading")
+    code = (
+        "import os\nfrom opendp_bayes.trusted.boundary import silenced\nos.close(2)\n"
+        "with silenced():\n    print('ran')"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "ran\n"
 
 
 def test_what_a_library_writes_to_standard_error_goes_nowhere(capfd):
@@ -252,14 +257,6 @@ def test_what_a_library_writes_to_standard_error_goes_nowhere(capfd):
 _PANICS = pl.LazyFrame({"day": [2**31 - 1]}, {"day": pl.Int32}).select(
     pl.col("day").cast(pl.Date).cast(pl.String)
 )
-
-
-def test_without_a_standard_error_nothing_fails():
-    code = (
-        "import os\nfrom opendp_bayes.trusted.boundary import silenced\nos.close(2)\n"
-        "with silenced():\n    print('ran')"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "ran\n"
 
 
 def test_guarded_blocks_add_one_filter_and_pass_public_messages():
@@ -397,10 +394,15 @@ def test_maps_are_checked_at_small_distances_and_some_larger(distance):
         checked_map(lambda d: (math.nan if d == distance else float(d),), "Mechanism")
 
 
-def test_maps_that_may_be_right_are_kept():
+def test_maps_that_may_be_right_are_kept_and_those_that_forget_are_refused():
+    """At eight records, four in each count, it is below its answer for four records of one."""
     checked = checked_map(lambda d: (d, 0), "Mechanism")
     assert checked(3) == (3.0, 0.0)
     assert checked_map(lambda d: (math.inf if d else 0.0,), "EHDL")(1) == (math.inf,)
+    wrong = checked_map(lambda d: (1.0 if isinstance(d, Distance) else float(d**2),), "Mechanism")
+    assert wrong(APART[0]) == (1.0,), "no probe is nearer than eight records in as many counts"
+    with pytest.raises(ValueError, match=r"from \(16.0,\) to \(1.0,\) at d_in=Distance"):
+        wrong(APART[2])
 
 
 #: The same number of records, in one count, in several and in as many as there are.
@@ -413,14 +415,6 @@ def test_a_map_of_each_norm_of_a_distance_is_kept(norm):
     checked = checked_map(lambda d: (float(getattr(Distance.of(d), norm)),), "Mechanism")
     for distance in (*APART, *reversed(APART)):
         assert checked(distance) == (getattr(distance, norm),)
-
-
-def test_a_map_that_forgets_what_several_counts_have_is_refused():
-    """At eight records, four in each count, it is below its answer for four records of one."""
-    wrong = checked_map(lambda d: (1.0 if isinstance(d, Distance) else float(d**2),), "Mechanism")
-    assert wrong(APART[0]) == (1.0,), "no probe is nearer than eight records in as many counts"
-    with pytest.raises(ValueError, match=r"from \(16.0,\) to \(1.0,\) at d_in=Distance"):
-        wrong(APART[2])
 
 
 @dataclass(frozen=True)

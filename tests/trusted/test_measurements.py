@@ -223,7 +223,7 @@ def test_bad_input_is_refused_at_construction(then, error, message):
         posterior() >> then
 
 
-def test_mechanisms_that_need_a_public_size_are_refused_without_one():
+def test_public_sizes_and_registration_are_asked_of_those_that_need_them():
     for then in (ob.m.then_hellinger_exponential, ob.m.then_smooth_hellinger_exponential):
         with pytest.raises(ValueError, match="records must be public"):
             posterior(None) >> then(PURE, 1.0)
@@ -232,6 +232,11 @@ def test_mechanisms_that_need_a_public_size_are_refused_without_one():
     make = ob.m.make_laplace_parameters
     with pytest.raises(ValueError, match=r"input_metric=CountsDistance\(add/remove\): .*belongs"):
         make(posterior().output_domain, posterior(None).output_metric, PURE, 1.0)
+    assert isinstance(Uniform(1.0), ob.Mechanism)
+    measurement = posterior() >> ob.m.then_mechanism(PURE, Uniform(1.0))
+    assert measurement.map(10) == 0.0
+    assert measurement(DATA).counts == (2, 2, 2)
+    assert measurement(DATA).loss.method == "trivial"
 
 
 def test_composition_with_opendp_s_laplace():
@@ -442,14 +447,6 @@ def test_a_mechanism_that_can_change_is_refused(has_a_hash, message):
 
     with pytest.raises(TypeError, match=message):
         ob.m.make_mechanism(*posterior().output_space, PURE, Thawed(1.0))
-
-
-def test_a_mechanism_by_value_needs_no_registration():
-    assert isinstance(Uniform(1.0), ob.Mechanism)
-    measurement = posterior() >> ob.m.then_mechanism(PURE, Uniform(1.0))
-    assert measurement.map(10) == 0.0
-    assert measurement(DATA).counts == (2, 2, 2)
-    assert measurement(DATA).loss.method == "trivial"
 
 
 NO_COUNTS = *map(np.array, ([[-1, 3]], [[1.5, 2.0]], [[1, 2, 3]], [1, 2])), [[1, 2]], None

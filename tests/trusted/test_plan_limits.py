@@ -85,9 +85,13 @@ def test_limits_that_are_not_one_whole_number_are_refused(limit, shown):
         ob.posterior(query(of_persons()).truncate_per_group(limit), **OF_I)
 
 
-def test_an_infinite_limit_is_refused():
+def test_infinite_limits_and_those_without_the_identifier_are_refused():
+    """By OpenDP, whose Bounds are about identifiers."""
     with pytest.raises(ValueError, match="filter: an infinite or undefined number"):
         ob.posterior(query(of_persons()).truncate_per_group(float("inf")), **OF_I)
+    made = query(of_persons()).filter(pl.int_range(pl.len()).over("s") < 2)
+    with pytest.raises(ValueError, match="failed to find identifier column"):
+        ob.posterior(made, **OF_I)
 
 
 @pytest.mark.parametrize("limit", [2, np.int64(2), np.uint8(2), pl.lit(2, pl.Int128)])
@@ -153,13 +157,6 @@ def test_without_the_gate_a_seed_lets_one_person_more_move_others(monkeypatch):
     )
     assert sum(there) - sum(here) == 1
     assert np.abs(np.subtract(here, there)).sum() > 1
-
-
-def test_a_limit_without_the_identifier_is_refused():
-    """By OpenDP, whose Bounds are about identifiers."""
-    made = query(of_persons()).filter(pl.int_range(pl.len()).over("s") < 2)
-    with pytest.raises(ValueError, match="failed to find identifier column"):
-        ob.posterior(made, **OF_I)
 
 
 def test_bounds_on_groups_that_were_computed_anew():

@@ -159,8 +159,14 @@ NO_STEPS = {
 }
 
 
-def test_every_method_of_a_frame_is_known():
+def test_every_method_is_known_and_plans_of_another_frame_are_refused():
+    """Its types would be those of that frame, not those of the data."""
     assert {name for name in dir(pl.LazyFrame) if name[0] != "_"} == set(STEPS) | NO_STEPS
+    made = query(s=pl.Enum(["a", "b"]))
+    other = pl.LazyFrame(schema=SCHEMA).with_columns(b=C("s").cast(pl.Enum(["a", "b"])))
+    given = type(made)(other, object.__getattribute__(made, "_query"))
+    with pytest.raises(ValueError, match="other columns or types"):
+        ob.posterior(given, "b", nulls="a")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -192,15 +198,6 @@ def test_forms_that_are_not_known_are_refused(node, message):
     arguments = (node, empty, frozenset()) if "Filter" in node else (plan_values.Rows(empty), node)
     with pytest.raises(ValueError, match=message):
         read(*arguments)
-
-
-def test_a_plan_of_another_frame_is_refused():
-    """Its types would be those of that frame, not those of the data."""
-    made = query(s=pl.Enum(["a", "b"]))
-    other = pl.LazyFrame(schema=SCHEMA).with_columns(b=C("s").cast(pl.Enum(["a", "b"])))
-    given = type(made)(other, object.__getattribute__(made, "_query"))
-    with pytest.raises(ValueError, match="other columns or types"):
-        ob.posterior(given, "b", nulls="a")
 
 
 def test_a_plan_that_cannot_be_written_is_refused():

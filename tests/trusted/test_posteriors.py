@@ -32,13 +32,16 @@ def test_concentration_is_prior_plus_counts(prior):
     assert concentration.tolist() == (np.array([2, 0, 2]) + prior).tolist()
 
 
-def test_beta_is_the_dirichlet_of_two_categories_success_first():
+def test_beta_is_the_dirichlet_of_two_categories():
     counts = counting(("yes", "no"))
     beta = counts >> ob.t.then_beta_binomial(prior=[2, 3])
     dirichlet = counts >> ob.t.then_dirichlet_multinomial(prior=[2, 3])
     sample = data(["yes", "yes", "yes", "no"], ("yes", "no"))
     assert beta.output_space == dirichlet.output_space
     assert beta(sample).tolist() == dirichlet(sample).tolist() == [5.0, 4.0]
+    posterior = counting(("a", "b")) >> ob.t.then_beta_binomial(prior=1.0)
+    with pytest.raises(ValueError, match="is a posterior already"):
+        ob.t.make_beta_binomial(*posterior.output_space, prior=1.0)
 
 
 @pytest.mark.parametrize("size", [None, 4])
@@ -116,12 +119,6 @@ def test_spaces_that_are_not_counts_are_refused():
         ValueError, match=r"input_domain=CategoricalCounts.*make_dirichlet_multinomial"
     ):
         ob.m.make_laplace_parameters(*counts.output_space, dp.max_divergence(), 1.0)
-
-
-def test_beta_of_a_posterior_is_refused_as_a_posterior():
-    posterior = counting(("a", "b")) >> ob.t.then_beta_binomial(prior=1.0)
-    with pytest.raises(ValueError, match="is a posterior already"):
-        ob.t.make_beta_binomial(*posterior.output_space, prior=1.0)
 
 
 PRIORS = {

@@ -144,10 +144,15 @@ def test_questions_of_two_plans_have_shares_of_their_own() -> None:
         assert frames_of_the_same_rows(asked) == []
 
 
-def test_a_table_and_its_margin_say_where_values_are_counted() -> None:
+def test_tables_margins_and_identifiers_of_several_columns() -> None:
     summary = ob.survey(query(), {"table": TABLE, "sex": SEX, "year": YEAR}).summarize()
     assert summary["nulls"].to_list()[0] == "sex: 'f', town: 'york'"
     assert summary["unknown"].to_list()[0] == "sex: 'f', town: 'wells'"
+    metric, _ = dp.unit_of(contributions=1, identifier=pl.col("a") + pl.col("b"))
+    check_identifier(metric, ["b", "a", "c"])
+    for columns in (["a", "c"], ["b", "c"]):
+        with pytest.raises(ValueError, match=r"column of the frame, .*2"):
+            check_identifier(metric, columns)
 
 
 def test_balanced_groups_leave_no_record_in_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,12 +186,6 @@ def test_labels_of_groups_and_levels_are_kept() -> None:
 
 
 # --- frames and Contexts
-def test_an_identifier_of_several_columns_needs_all_of_them() -> None:
-    metric, _ = dp.unit_of(contributions=1, identifier=pl.col("a") + pl.col("b"))
-    check_identifier(metric, ["b", "a", "c"])
-    for columns in (["a", "c"], ["b", "c"]):
-        with pytest.raises(ValueError, match=r"column of the frame, .*2"):
-            check_identifier(metric, columns)
 
 
 def test_integers_are_widened_and_enums_read_as_they_were() -> None:

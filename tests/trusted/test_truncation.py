@@ -207,12 +207,19 @@ def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(source, tmp
         ob.combine_tables({"age": surveys[0]["age"], "alone": alone})
 
 
-def test_drawn_rows_of_a_survey_have_one_posterior() -> None:
+def test_surveys_and_contexts_in_memory_have_one_posterior() -> None:
     survey = ob.survey(opened(SOME.lazy()).query().truncate_per_group(2), LEVELS).release()
     posterior: Any = ob.Survey.from_json(survey.to_json()).posterior
     assert posterior["age"].counts.mean() == pytest.approx(survey["age"].noisy_counts, abs=0.01)
     said = in_words(survey["age"].guarantee)
     assert "limited to rows drawn at random, once for survey" in said
+    with_text = FRAME.with_columns(C("group").cast(pl.Enum(GROUPS)))
+    of = checked_context(with_text, {"contributions": 1, "identifier": "who"}, {"rho": 50.0})
+    tree = ob.levels("age", AGES, branching=4, nulls=0, unknown=0)
+    query = ob.survey(of.query().truncate_per_group(2, keep="first"), tree)
+    posterior: Any = query.release().posterior
+    exact = FRAME.group_by("who", maintain_order=True).head(2)["age"].to_numpy()
+    assert posterior["age by 4"].counts.mean() == pytest.approx(np.bincount(exact // 4), abs=10)
 
 
 UNORDERED = [
@@ -320,16 +327,6 @@ def test_a_sort_lets_one_record_more_change_rows_of_others():
         return dict(rows.filter(C("who") >= 0).select("who", "row").iter_rows())
 
     assert first(numbered) != first(pl.concat([one_more, numbered]))
-
-
-def test_a_context_of_a_frame_in_memory_has_one_posterior() -> None:
-    with_text = FRAME.with_columns(C("group").cast(pl.Enum(GROUPS)))
-    of = checked_context(with_text, {"contributions": 1, "identifier": "who"}, {"rho": 50.0})
-    tree = ob.levels("age", AGES, branching=4, nulls=0, unknown=0)
-    query = ob.survey(of.query().truncate_per_group(2, keep="first"), tree)
-    posterior: Any = query.release().posterior
-    exact = FRAME.group_by("who", maintain_order=True).head(2)["age"].to_numpy()
-    assert posterior["age by 4"].counts.mean() == pytest.approx(np.bincount(exact // 4), abs=10)
 
 
 @pytest.mark.parametrize("keep", ["first", "sample"])

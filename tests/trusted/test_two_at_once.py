@@ -69,11 +69,18 @@ def test_a_survey_exceeds_either_part_of_its_budget_alone(exceeded, monkeypatch)
         made.resolve()
 
 
-def test_both_numbers_of_a_loss_are_those_of_its_measure() -> None:
+def test_numbers_of_a_loss_and_columns_keep_their_order() -> None:
     loss = PrivacyLoss(epsilon=1.0, range=1.5, rho=0.25, delta=1e-6)
     pure, concentrated = dp.max_divergence(), dp.zero_concentrated_divergence()
     assert loss_in(dp.approximate(pure))(loss) == (1.0, 1e-6)
     assert loss_in(dp.approximate(concentrated))(loss) == (0.25, 0.0)
+    columns = ["vote", "age"]
+    policy = {"vote": False, "age": "10"}
+    asked = {"column": columns, "nulls": policy, "prior": "learned"}
+    for ordered in (["vote", "age"], ["age", "vote"], ["vote", "age", "vote"]):
+        made = ob.survey(query(), {"table": {**asked, "ordered": ordered}})
+        (question,) = made.questions.values()
+        assert question.question.ordered == tuple(dict.fromkeys(ordered))
 
 
 def checked(unit: Any, loss: Any, evenly: Any, weights: Any) -> Any:
@@ -157,16 +164,6 @@ def test_a_release_may_be_merged_and_learned_and_ordered() -> None:
     }
     wanted = {"both": (parts, True, ("age",)), "merged": (parts, False, ())}
     assert found == wanted | {"learned": ((), True, ()), "neither": ((), False, ())}
-
-
-def test_columns_in_order_are_said_in_the_order_given() -> None:
-    columns = ["vote", "age"]
-    policy = {"vote": False, "age": "10"}
-    asked = {"column": columns, "nulls": policy, "prior": "learned"}
-    for ordered in (["vote", "age"], ["age", "vote"], ["vote", "age", "vote"]):
-        made = ob.survey(query(), {"table": {**asked, "ordered": ordered}})
-        (question,) = made.questions.values()
-        assert question.question.ordered == tuple(dict.fromkeys(ordered))
 
 
 @pytest.mark.parametrize("learned", [False, True])

@@ -124,13 +124,18 @@ def test_chains_to_opendp_s_measurements_have_the_right_loss(name, counted):
         assert chain(frame(rows)) is not None
 
 
-def test_bounds_and_identifiers_reach_every_metric():
+def test_bounds_and_identifiers_reach_metrics_spelled_as_opendp_does():
     bounded = ob.t.make_categorical_counts(
         DOMAIN, dp.frame_distance(dp.symmetric_distance()), column="x", nulls="a"
     )
     bounds = [dp.polars.Bound(by=["g"], per_group=2, num_groups=3), dp.polars.Bound(per_group=7)]
     for metric in MO:
         assert (bounded >> ob.t.then_count_vector(MO=metric)).map(bounds) == 6
+    counts = counts_of("one column", 9)
+    for spelled in (dp.L2Distance[float], "L2Distance<float>", "L2Distance<f64>"):
+        assert (counts >> ob.t.then_count_vector(MO=spelled)).map(1) >= 2**0.5
+    with pytest.raises(OpenDPException, match=r"L2Distance|L1Distance"):
+        counts >> ob.t.then_count_vector() >> dp.m.then_gaussian(1.0)
 
 
 @pytest.mark.parametrize(("size", "largest"), list(product([None, 9], [1, 2, 3, 4, 7])))
@@ -150,11 +155,3 @@ def test_other_metrics_are_refused(metric):
         ValueError, match=r"MO=.*: .*L1Distance<i64>, L2Distance<f64>, LInfDistance<i64>"
     ):
         counts_of("one column", None) >> ob.t.then_count_vector(MO=metric)
-
-
-def test_the_metric_is_spelled_as_opendp_does():
-    counts = counts_of("one column", 9)
-    for spelled in (dp.L2Distance[float], "L2Distance<float>", "L2Distance<f64>"):
-        assert (counts >> ob.t.then_count_vector(MO=spelled)).map(1) >= 2**0.5
-    with pytest.raises(OpenDPException, match=r"L2Distance|L1Distance"):
-        counts >> ob.t.then_count_vector() >> dp.m.then_gaussian(1.0)

@@ -98,7 +98,7 @@ def test_counts_of_shown_keys_are_those_of_listing_all_counts(law: Threshold) ->
             assert p[n < upper].sum() < (1 + level) / 2 <= p[n <= upper].sum() + 1e-12
 
 
-def test_a_prior_of_shown_keys_alone_is_noticed() -> None:
+def test_slopes_are_right_and_a_prior_of_shown_keys_is_noticed() -> None:
     """Negative control: the prior of all keys is not divided by the chance to be shown."""
     weights, y = np.array([50.0, 4.0]), SMALL.threshold
     right = enumerated(SMALL, weights, y)
@@ -106,6 +106,13 @@ def test_a_prior_of_shown_keys_alone_is_noticed() -> None:
     wrong = np.array(list(right.values())) / SMALL.shown(n)
     found = CountsOfKeys(NoisyKeys(SMALL, np.array([y]), NONE), given(SMALL, weights))
     assert abs(found.mean[0] - n @ wrong / wrong.sum()) > 0.1
+    of, rng = known(SMALL, [SMALL.threshold, SMALL.threshold + 3], 40), np.random.default_rng(5)
+    t, precision = rng.normal(0, 1, of.points.means.size), of.precision(0.3)
+    slope = of.loss(t, precision)[1]
+    for j in (0, 5, 20, t.size - 1):
+        step = 1e-5 * (np.arange(t.size) == j)
+        up, down = of.loss(t + step, precision)[0], of.loss(t - step, precision)[0]
+        assert slope[j] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-5)
 
 
 def test_two_laws_of_keys_are_mixed_and_move_all_counts_together() -> None:
@@ -227,16 +234,6 @@ def test_the_likelihood_of_a_law_of_keys_is_that_of_its_definition(law: Threshol
         wrong.append(mine - log_likelihood(of, law, drawn, rest, weights, hidden=False))
     assert np.ptp(differences) < 1e-6
     assert np.ptp(wrong) > 0.1, "negative control: without the keys that are not shown"
-
-
-def test_slopes_are_those_of_the_likelihood() -> None:
-    of, rng = known(SMALL, [SMALL.threshold, SMALL.threshold + 3], 40), np.random.default_rng(5)
-    t, precision = rng.normal(0, 1, of.points.means.size), of.precision(0.3)
-    slope = of.loss(t, precision)[1]
-    for j in (0, 5, 20, t.size - 1):
-        step = 1e-5 * (np.arange(t.size) == j)
-        up, down = of.loss(t + step, precision)[0], of.loss(t - step, precision)[0]
-        assert slope[j] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-5)
 
 
 def test_what_is_learned_is_the_most_probable_law_or_certain() -> None:

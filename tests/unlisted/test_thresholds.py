@@ -68,11 +68,14 @@ def exact_weights(epsilon: Fraction, decay: Fraction, delta: Fraction) -> tuple[
     return thresholds._weights(epsilon, decay, delta)[0]
 
 
-def test_published_weights() -> None:
+def test_published_weights_and_numbers_of_values() -> None:
     found = exact_weights(Fraction(1), Fraction(1), Fraction(1, 10**8))
     assert found[0] == 3402823669209384634633746074297
     assert found[1] == 9249833745462203371509110358378
     assert found[-1] == 1221765389883622342991254728920
+    for growth, delta, decay in SETTINGS[::5]:
+        told = thresholds._length(growth, decay, delta)
+        assert abs(told - len(thresholds.OptimalThreshold(growth, delta, decay).weights)) <= 3
 
 
 def ball(value: Fraction) -> arb:
@@ -226,9 +229,3 @@ def test_values_are_equal_and_travel() -> None:
     assert names == {"optimal_threshold", "laplace_threshold", "gaussian_threshold"}
     with pytest.raises(AttributeError):
         law.threshold = 3
-
-
-def test_the_number_of_values_is_told_before_they_are_made() -> None:
-    for growth, delta, decay in SETTINGS[::5]:
-        told = thresholds._length(growth, decay, delta)
-        assert abs(told - len(thresholds.OptimalThreshold(growth, delta, decay).weights)) <= 3

@@ -58,7 +58,7 @@ def test_truncated_laplace_is_private() -> None:
         assert 0.9 * stated < worst <= stated * (1 + 1e-12)
 
 
-def test_exponential() -> None:
+def test_exponential_and_beta_are_where_their_bounds_are() -> None:
     mechanism = papers.ehd(0.5, 10, [0.1, 0.1])
     proven = mechanism.proven_loss(1, size=10, prior=np.array([0.1, 0.1]))
     assert proven.epsilon == pytest.approx(0.5)
@@ -67,9 +67,6 @@ def test_exponential() -> None:
     assert papers.ehdl(0.5).scale == pytest.approx(4.0)
     for gamma in (0.1, 1.0):
         assert papers.ehds(0.5, gamma).scale == pytest.approx(4 * (1 + gamma))
-
-
-def test_beta_is_where_its_tail_bound_is_half_delta() -> None:
     mechanism = papers.beta(2.0, 1e-3, 50)
     assert mechanism.beta is not None
     tail = 51 * math.exp(-2.0 / (2 * math.expm1(mechanism.beta)))

@@ -71,7 +71,7 @@ def test_binomial_probabilities_are_within_their_bound(a: int, b: int, s: int) -
         assert float(abs(oracles.real(log_p) - truth)) <= bound
 
 
-def test_log_factorial() -> None:
+def test_log_factorials_and_the_error_of_a_logarithm() -> None:
     for n in (0, 1, 2, 15, 16, 17, 1000, 10**6):
         truth = oracles.log_gamma(Fraction(n + 1))
         assert (
@@ -79,6 +79,8 @@ def test_log_factorial() -> None:
             if n > 1
             else float(log_factorial(np.array(n))) == pytest.approx(0, abs=1e-15)
         )
+    logs = np.array([0.0, -1.0, -700.0, -1e9])
+    assert np.all(log_pmf_error(logs) >= 2.0**-44 + 2.0**-46 * (48 - logs))
 
 
 @pytest.mark.parametrize("draw", [WithoutReplacement(), WithReplacement()], ids=["without", "with"])
@@ -133,11 +135,6 @@ def test_ratios_are_within_their_error(draw: WithoutReplacement | WithReplacemen
             assert error <= bound
             worst = max(worst, error / 2.0**-51)
     assert worst > (0.3 if isinstance(draw, WithoutReplacement) else 100)
-
-
-def test_the_error_of_a_logarithm_grows_with_it() -> None:
-    logs = np.array([0.0, -1.0, -700.0, -1e9])
-    assert np.all(log_pmf_error(logs) >= 2.0**-44 + 2.0**-46 * (48 - logs))
 
 
 @pytest.mark.parametrize("replacement", ["without", "with"])

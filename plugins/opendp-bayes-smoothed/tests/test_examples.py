@@ -38,8 +38,11 @@ PRINTED = {
 }
 
 
-def test_every_example_is_run() -> None:
+def test_there_are_examples_and_every_one_is_run() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} - {"paper.py"} == set(PRINTED)
+    finder = doctest.DocTestFinder()
+    modules = (import_module(f"opendp_bayes_smoothed.{name}") for name in MODULES)
+    assert sum(bool(test.examples) for module in modules for test in finder.find(module)) >= 4
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -69,9 +72,3 @@ MODULES = [module.name for module in iter_modules(opendp_bayes_smoothed.__path__
 def test_examples_of_docstrings(name: str) -> None:
     module = import_module(f"opendp_bayes_smoothed.{name}")
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
-
-
-def test_there_are_examples() -> None:
-    finder = doctest.DocTestFinder()
-    modules = (import_module(f"opendp_bayes_smoothed.{name}") for name in MODULES)
-    assert sum(bool(test.examples) for module in modules for test in finder.find(module)) >= 4

@@ -13,13 +13,18 @@ import pytest
 from opendp_bayes_smoothed import database_profile, smoothed_delta, vertices
 
 
-def test_theorem_3_ii_tightness() -> None:
-    """δ >= (T/n) max_π max_i π(i)^n, of one kind of record: exponential with rate ln f at most."""
+def test_theorems_1_and_3_ii() -> None:
+    """δ >= (T/n) max_π max_i π(i)^n, of one kind of record: exponential with rate ln f at most.
+    With all distributions in Π the smoothed δ is the largest profile, T/n.
+    """
     for corners in ([[0.5, 0.5]], [[0.9, 0.1], [0.4, 0.6]], [[0.2, 0.3, 0.5]]):
         for size in (5, 10, 20):
             found = smoothed_delta(corners, size, 0.8, 2.0)
             assert found >= 0.8 * np.max(corners) ** size * (1 - 1e-12)
             assert found >= 0.8 * np.min(corners) ** size
+    everything = np.eye(3).tolist()
+    assert smoothed_delta(everything, 6, 0.5, 1.0) == pytest.approx(0.5, rel=1e-8)
+    assert smoothed_delta([[0.5, 0.25, 0.25]], 6, 0.5, 1.0) < 0.48
 
 
 def average_law(values: list[Fraction], samples: int) -> definitions.Law:
@@ -101,10 +106,3 @@ def test_nebraska_2_is_no_vertex() -> None:
         435_072,
         360_737,
     )
-
-
-def test_theorem_1_smoothed_over_everything_is_differential_privacy() -> None:
-    """With all distributions in Π the smoothed δ is the largest profile, T/n."""
-    everything = np.eye(3).tolist()
-    assert smoothed_delta(everything, 6, 0.5, 1.0) == pytest.approx(0.5, rel=1e-8)
-    assert smoothed_delta([[0.5, 0.25, 0.25]], 6, 0.5, 1.0) < 0.48

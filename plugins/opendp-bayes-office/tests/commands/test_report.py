@@ -169,8 +169,11 @@ def test_where_the_page_alone_cannot_be_written_its_releases_are_named(place, mo
     run("report", "votes.json", "-o", "votes.html")
 
 
-def test_the_schema_is_printed() -> None:
+def test_the_schema_is_printed_and_init_refuses_a_column_listed_twice(place: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads(run("report", "--schema")))
+    twice = ("--categories", "vote=a,b", "--categories", "vote=b")
+    message = run("init", "votes.csv", *twice, code=2)
+    assert "once for each column" in message
 
 
 def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
@@ -189,12 +192,6 @@ def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
     assert [result.column for result in found.results] == ["kind", "flag", "number"]
     assert found.columns["number"].categories == ["1", "2"]
     assert "weight] has type Float64, which is not counted" in texts[0]
-
-
-def test_init_refuses_a_column_that_is_listed_twice(place: Path) -> None:
-    twice = ("--categories", "vote=a,b", "--categories", "vote=b")
-    message = run("init", "votes.csv", *twice, code=2)
-    assert "once for each column" in message
 
 
 # --- a file without a header, and text in another encoding

@@ -255,9 +255,14 @@ def test_what_quotes_hold_together_is_limited(path: Path, monkeypatch: pytest.Mo
         read(path, 'v\n"' + "a\n" * 1000 + '"\n')
 
 
-def test_a_value_that_csv_does_not_read_is_refused(path: Path) -> None:
+def test_what_csv_text_cannot_be_is_refused(path: Path) -> None:
     with pytest.raises(FileError, match="quotation mark that opens"):
         read(path, f'v\n"a"{"b" * 200_000}\n')
+    with pytest.raises(FileError, match=r"separator='é': .*one ASCII"):
+        read(path, "sep=é\nvéw\n")
+    assert read(path, "v,w,v_duplicated_0\na,b,c\n", "w", "v_duplicated_0") == [("b", "c")]
+    with pytest.raises(FileError, match=r"votes\.csv: two .*have one name"):
+        read(path, "v,v,w\na,b,c\n", "w")
 
 
 @pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
@@ -266,14 +271,6 @@ def test_a_line_of_excel_that_names_the_separator_is_none_of_the_file(path, line
     text = f"{line}{end}v;w{end}a;1{end}"
     assert read(path, text) == [("a", "1")]
     assert read(path, text, "v;w", separator=",") == [("a;1",)], "who names one is believed"
-
-
-def test_wrong_separators_and_columns_of_one_name_are_refused(path: Path) -> None:
-    with pytest.raises(FileError, match=r"separator='é': .*one ASCII"):
-        read(path, "sep=é\nvéw\n")
-    assert read(path, "v,w,v_duplicated_0\na,b,c\n", "w", "v_duplicated_0") == [("b", "c")]
-    with pytest.raises(FileError, match=r"votes\.csv: two .*have one name"):
-        read(path, "v,v,w\na,b,c\n", "w")
 
 
 @pytest.mark.parametrize("names", ["v,v", "v, v", "v ,v", "v,v\t", '" v","v "'])

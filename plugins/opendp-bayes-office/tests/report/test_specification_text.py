@@ -33,12 +33,17 @@ prior = 0.5
 """
 
 
-def test_what_is_written_is_read() -> None:
+def test_what_is_written_is_read_but_half_characters() -> None:
+    """JSON can name it and no file can hold it, so that a release of it would be lost."""
     found = read_specification(TEXT)
     assert (found.title, found.privacy.epsilon, found.privacy.contributions) == ("Votes", 1.0, 1)
     assert found.columns["age group"].labels == ["young", "old"]
     assert [result.heading for result in found.results] == ["vote", "vote × age group"]
     assert [result.columns for result in found.results] == [["vote"], ["vote", "age group"]]
+    text = '{"title": "Votes\\ud800", "privacy": {"epsilon": 1}, "columns": {}, "results": []}'
+    with pytest.raises(SpecificationError, match=r"^'Votes\\ud800': has control characters"):
+        read_specification(text)
+    assert read_specification('separator = "\\u0001"\n' + TEXT).separator == "\x01"
 
 
 LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
@@ -126,14 +131,6 @@ def test_a_specification_cannot_write_to_the_terminal_of_who_reads_it(old, hidde
         read_specification(TEXT.replace(f'"{old}"', f'"{old}{hidden}"'))
     assert str(e.value).isprintable()
     read_specification(TEXT.replace('"Votes"', '"Votes\\n\\t\u200f é"'))
-
-
-def test_half_characters_are_refused_and_control_characters_separate() -> None:
-    """JSON can name it and no file can hold it, so that a release of it would be lost."""
-    text = '{"title": "Votes\\ud800", "privacy": {"epsilon": 1}, "columns": {}, "results": []}'
-    with pytest.raises(SpecificationError, match=r"^'Votes\\ud800': has control characters"):
-        read_specification(text)
-    assert read_specification('separator = "\\u0001"\n' + TEXT).separator == "\x01"
 
 
 @pytest.mark.parametrize("text", [TEXT, json.dumps(tomllib.loads(TEXT))], ids=["TOML", "JSON"])

@@ -137,8 +137,9 @@ def test_false_alarms() -> None:
     assert upper_bound(alarms, each * len(SOUND)) <= 0.05
 
 
-def test_the_bound_on_false_alarms() -> None:
+def test_the_bound_on_false_alarms_and_what_so_many_audits_show() -> None:
     assert upper_bound(77, 2000) <= 0.05 < upper_bound(78, 2000)
+    assert stats.beta.ppf(0.05, 59, 1) >= 0.95 > stats.beta.ppf(0.05, 58, 1)
 
 
 @pytest.mark.slow
@@ -187,7 +188,3 @@ def test_a_scale_too_small_is_caught_by_draws(name: str, percent: int, seeded: N
     broken = rescaled(mechanism, 1 - percent / 100)
     for _ in range(59):
         assert not audit(broken, size=size, prior=prior, epsilon=epsilon).passed
-
-
-def test_what_so_many_audits_show() -> None:
-    assert stats.beta.ppf(0.05, 59, 1) >= 0.95 > stats.beta.ppf(0.05, 58, 1)
