@@ -234,10 +234,20 @@ def test_nearest_counts(k: int, size: int) -> None:
     assert zero_sum.nearest_counts(np.array(noised, dtype=object), size).tolist() == expected
 
 
-def test_nearest_counts_beyond_machine_integers() -> None:
+def test_many_categories_and_counts_beyond_machine_integers() -> None:
+    """One step between two of 159 is 159 * 158 + 1 vectors of 159 integers, 3 994 557 together."""
     huge = 2**200
     noised = np.array([[3 + huge, 4 - huge, 0], [huge, huge, 7 - 2 * huge]], dtype=object)
     assert zero_sum.nearest_counts(noised, 7).tolist() == [[7, 0, 0], [4, 3, 0]]
+    samples = KNormParameters(2.0).sample([1000] * 1000, 1.0)
+    assert samples.sum() == 10**6
+    assert 0.5 < np.abs(samples - 1000).mean() < 20  # 4 is expected
+    counts = np.zeros(160, dtype=np.int64)
+    counts[0] = 1
+    support, log_p = KNormParameters(0.003).log_pmf(counts[:159], 1.0)
+    assert support[np.argmax(log_p)].tolist() == counts[:159].tolist()
+    with pytest.raises(ValueError, match="takes more than 4000000 integers"):
+        KNormParameters(0.003).log_pmf(counts, 1.0)
 
 
 # The release.
@@ -285,12 +295,6 @@ def test_released_counts_are_counts_of_the_same_size(counts: oracles.Counts, sca
     assert np.all(samples.sum(axis=1) == sum(counts))
     if scale <= 1e-3:
         assert np.all(samples == counts)
-
-
-def test_a_thousand_categories() -> None:
-    samples = KNormParameters(2.0).sample([1000] * 1000, 1.0)
-    assert samples.sum() == 10**6
-    assert 0.5 < np.abs(samples - 1000).mean() < 20  # 4 is expected
 
 
 # The loss.
@@ -413,13 +417,3 @@ def test_cumulative_bounds_are_rounded_outwards(n, bits, monkeypatch):
     assert len(below) == len(above) == n + 2
     for j, (low, high) in enumerate(zip(below, above, strict=True)):
         assert low <= sum(weights[:j]) * 2**bits <= high
-
-
-def test_the_most_categories_whose_noise_is_enumerated() -> None:
-    """One step between two of 159 is 159 * 158 + 1 vectors of 159 integers, 3 994 557 together."""
-    counts = np.zeros(160, dtype=np.int64)
-    counts[0] = 1
-    support, log_p = KNormParameters(0.003).log_pmf(counts[:159], 1.0)
-    assert support[np.argmax(log_p)].tolist() == counts[:159].tolist()
-    with pytest.raises(ValueError, match="takes more than 4000000 integers"):
-        KNormParameters(0.003).log_pmf(counts, 1.0)

@@ -77,10 +77,18 @@ def test_a_query_of_another_kind_is_counted_and_debited():
     assert context.remaining_privacy_loss() == []
 
 
-def test_what_cannot_count_is_refused():
+def test_what_cannot_count_or_group_is_refused():
     with pytest.raises(TypeError, match="query on a polars frame"):
         ask(object(), Question((Variable("vote"),)))
     assert not isinstance(listed().query(), Countable)
+    grouped = {"by": "region", **GROUPED, "mechanism": "knorm_parameters"}
+    private = ListQuery(listed().query(), None)
+    with pytest.raises(ValueError, match=r"public number .* those of the"):
+        ob.posterior(private, "vote", **grouped)
+    public = ListQuery(listed("changes").query(), 6)
+    assert ob.posterior(public, "vote", size=6, **grouped).release().mechanism == (
+        ob.KNormParameters(1.0)
+    )
 
 
 @pytest.mark.parametrize("measure", ["epsilon", "rho"])
@@ -109,14 +117,3 @@ def test_several_questions_are_one_composition(measure):
     assert spent == [part.map(context.d_in) for part in parts]
     assert restated[1].prior == (2.0, 2.0, 2.0)
     assert len(context.current_privacy_loss()) == 1
-
-
-def test_groups_need_noise_on_every_count_where_the_number_of_records_is_private():
-    grouped = {"by": "region", **GROUPED, "mechanism": "knorm_parameters"}
-    private = ListQuery(listed().query(), None)
-    with pytest.raises(ValueError, match=r"public number .* those of the"):
-        ob.posterior(private, "vote", **grouped)
-    public = ListQuery(listed("changes").query(), 6)
-    assert ob.posterior(public, "vote", size=6, **grouped).release().mechanism == (
-        ob.KNormParameters(1.0)
-    )

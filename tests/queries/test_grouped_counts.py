@@ -139,12 +139,20 @@ def test_a_change_between_groups_is_not_private_when_each_group_keeps_its_size(c
     assert largest_loss("change-one", public_sizes, cells) == math.inf
 
 
-def test_no_more_for_more_groups():
-    """Parallel composition: the loss does not depend on the number of groups."""
+def test_keys_and_losses_do_not_depend_on_groups():
+    """Parallel composition: the loss does not depend on the number of groups. The groups are
+    the same where the data hold none of them, and the plan comes first.
+    """
     for metric, size in RELATIONS.values():
         of = (["north"], ["north", "south", "east"])
         one, every = (release_of(metric, size, keys=keys).map(1) for keys in of)
         assert one == every
+    whole = context(loss=EXACT)
+    nobody = ask(whole.query().filter(pl.col("n") > 99)).release()
+    some = ask(whole.query().filter(pl.col("n") > 7)).release()
+    assert nobody.counts == ((0, 0), (0, 0), (0, 0))
+    assert some.counts == ((1, 0), (1, 0), (0, 1))
+    assert list(nobody) == list(some)
 
 
 ORDERS = np.concatenate([np.linspace(1.001, 4, 60), np.geomspace(4, 1e4, 60)])
@@ -259,16 +267,6 @@ def test_every_public_key_has_a_release_and_no_other(name):
     assert list(released) == list(expected)
 
 
-def test_keys_and_counts_do_not_depend_on_groups_in_the_data():
-    """The groups are the same where the data hold none of them, and the plan comes first."""
-    whole = context(loss=EXACT)
-    nobody = ask(whole.query().filter(pl.col("n") > 99)).release()
-    some = ask(whole.query().filter(pl.col("n") > 7)).release()
-    assert nobody.counts == ((0, 0), (0, 0), (0, 0))
-    assert some.counts == ((1, 0), (1, 0), (0, 1))
-    assert list(nobody) == list(some)
-
-
 # --- errors
 
 
@@ -279,11 +277,15 @@ def test_a_query_that_is_grouped_is_refused_with_the_argument_that_groups():
         ob.survey(context().query().group_by("region"), {"q": {"column": "vote", "nulls": "no"}})
 
 
-def test_categories_of_a_column_that_nobody_groups_by_are_refused():
+def test_other_columns_and_mechanisms_without_noise_on_every_count_are_refused():
     with pytest.raises(ValueError, match=r"'town' is not among .* by=\['region'\]"):
         ob.posterior(context().query(), "vote", nulls="no", categories={"town": ["a"]})
     with pytest.raises(TypeError, match="unexpected keyword argument 'keys'"):
         counting(keys=["a"])
+    posterior = counting(groups=KEYS) >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    with pytest.raises(ValueError, match="must noise every count"):
+        posterior >> ob.m.then_mechanism(PURE, Some(1.0))
+    assert posterior.map(1) == 1
 
 
 POLICIES = {
@@ -326,13 +328,6 @@ class Some:
 
     def proven_loss(self, d_in, *, size, prior, delta=0.0):
         return ob.PrivacyLoss(epsilon=d_in, rho=d_in, range=d_in)
-
-
-def test_a_chain_by_hand_needs_a_mechanism_that_noises_every_count():
-    posterior = counting(groups=KEYS) >> ob.t.then_dirichlet_multinomial(prior=1.0)
-    with pytest.raises(ValueError, match="must noise every count"):
-        posterior >> ob.m.then_mechanism(PURE, Some(1.0))
-    assert posterior.map(1) == 1
 
 
 REMAINDER = {"mechanism": "laplace_parameters", "total": "remainder"}

@@ -73,13 +73,20 @@ def test_mechanisms_that_draw_by_the_prior_are_refused(mechanism):
         asked(query(changes=1), "v", size=120, prior="learned", mechanism=mechanism)
 
 
-def test_other_words_and_groups_are_refused():
+def test_other_words_groups_and_combinations_are_refused(learned):
     with pytest.raises(ValueError, match=r"prior='jeffreys': .*'auto', 'learned', a"):
         asked(query(), prior="jeffreys")
     with pytest.raises(ValueError, match=r"prior='learned': .*one table; .*joint"):
         ob.posterior(query(), "v", by="w", nulls="a", prior="learned")
     with pytest.raises(ValueError, match=r"ordered=\('v',\): .*one table; .*joint"):
         ob.posterior(query(), "v", by="w", nulls="a", ordered=["v"])
+    other = replace(learned, noisy_counts=tuple(number + 1 for number in learned.noisy_counts))
+    with pytest.raises(ValueError, match=r"prior='learned': .*None, or 'learned'"):
+        ob.combine([learned, other], records="different", prior="learned")
+    with pytest.raises(TypeError, match=r"releases: must be a list .* combine_tables"):
+        ob.combine({"one": learned, "other": other}, records="same")
+    with pytest.raises(ValueError, match=r"releases\[1\]: has learned_prior=False"):
+        ob.combine([learned, replace(other, learned_prior=False)], records="same")
 
 
 def categories(k):
@@ -110,13 +117,3 @@ def test_auto_is_learned_of_ten_categories_with_noise_on_the_counts(k, options, 
     of = ob.posterior(context.query(), "v", categories=categories(k), **rest, **options)
     assert of._bound.question.learned is learned
     assert of._bound.question.prior == ("learned" if learned else 1.0)
-
-
-def test_what_cannot_be_combined_under_a_learned_prior(learned):
-    other = replace(learned, noisy_counts=tuple(number + 1 for number in learned.noisy_counts))
-    with pytest.raises(ValueError, match=r"prior='learned': .*None, or 'learned'"):
-        ob.combine([learned, other], records="different", prior="learned")
-    with pytest.raises(TypeError, match=r"releases: must be a list .* combine_tables"):
-        ob.combine({"one": learned, "other": other}, records="same")
-    with pytest.raises(ValueError, match=r"releases\[1\]: has learned_prior=False"):
-        ob.combine([learned, replace(other, learned_prior=False)], records="same")
