@@ -71,8 +71,9 @@ def noisy_counts(
     counts : array_like or Mapping[Any, float]
         A number for each category, in the order of `categories`; for a table an array with an axis
         for each column, or its cells in C order. A mapping from category to count, or from a tuple
-        of values, has no order to mistake. Negative ones are as welcome as others: do not clamp,
-        round or scale what was drawn; of polars' `dp.len` ask `signed=True`.
+        of values, has no order to mistake, and a Series of pandas goes by its index in like manner.
+        Negative ones are as welcome as others: do not clamp, round or scale what was drawn; of
+        polars' `dp.len` ask `signed=True`.
     categories : Sequence[str or int or bool or tuple] or Mapping[str, Sequence[str or int or bool]]
         The labels, all that were counted, and known without the data. For a table of several
         columns, a mapping from each to its labels.
@@ -164,13 +165,14 @@ def as_labels(column: str, values: Iterable[Any]) -> tuple[Any, ...]:
 
 def _in_order(counts: Any, labels: tuple[Label, ...], shape: tuple[int, ...]) -> Floats:
     """Numbers in the order of the labels; errors for what are none, or not one for each."""
-    if isinstance(counts, Mapping):
-        values = in_order(counts, labels)
-        if values is None:
+    if hasattr(counts, "keys"):  # a mapping, or what pandas has, which is labelled too
+        values = in_order(dict(counts.items()), labels)
+        if values is None or len(values) < len(counts):  # a Series may have a label twice
             raise ValueError(
                 f"counts={told(counts)}: must have a number for each of the {len(labels)}"
                 " categories and for nothing else. A category that is absent was left out for"
-                " its count, which is not a count of 0: count known categories."
+                " its count, which is not a count of 0: count known categories. Of a frame of"
+                " pandas give counts.stack()."
             )
         counts = values
     array = as_numbers(counts, "counts")

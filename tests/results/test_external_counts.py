@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
+import pandas as pd
 import polars as pl
 import pytest
 from scipy import special, stats
@@ -213,6 +214,19 @@ NARROW = {**NOISES["gaussian"], "counts": [1.5, 2.1, 3.0], "scale": 0.9}
 def test_counts_that_are_refused(change: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         ob.noisy_counts(**{**GIVEN, **change})
+
+
+def test_labels_of_pandas_go_before_the_order() -> None:
+    """A Series goes by its index, a stacked frame by both; twice the same label is refused."""
+    series = pd.Series([4, -1, 6], index=["high", "low", "middle"])
+    assert ob.noisy_counts(**{**GIVEN, "counts": series}).noisy_counts == (-1, 6, 4)
+    table = pd.DataFrame([[1, 2], [3, 4]], index=["b", "a"], columns=["y", "x"])
+    cells = {"categories": {"r": ["a", "b"], "c": ["x", "y"]}}
+    made = ob.noisy_counts(**{**GIVEN, **cells, "counts": table.stack()})
+    assert made.noisy_counts == (4, 3, 2, 1)
+    for counts in (table, pd.Series([1, 2, 3, 4], index=[*"aabb"])):
+        with pytest.raises(ValueError, match=r"for nothing else. .*give counts.stack\(\)"):
+            ob.noisy_counts(**{**GIVEN, **cells, "counts": counts})
 
 
 # --- The noisy total as a level
