@@ -154,7 +154,14 @@ def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Flo
     ValueError
         For a wrong length, fewer than two categories where `k` is not known, or an entry that is
         not positive and finite.
+    TypeError
+        For what has labels, as a Series of pandas has: it goes by its order.
     """
+    if hasattr(prior, "keys"):
+        raise TypeError(
+            f"{name}={told(prior)}: must be numbers without labels, in the order of the categories,"
+            " as to_numpy() has those of a Series."
+        )
     array = as_numbers(prior, name)
     if array.ndim == 0:
         if k is None:

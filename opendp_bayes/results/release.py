@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, ShownAtOnce, labelled_frame
 from opendp_bayes.display.wording import group_name, in_plain_words
-from opendp_bayes.mathematics.telling import shortly
+from opendp_bayes.mathematics.telling import shortly, told
 from opendp_bayes.mathematics.validation import as_flag, as_level, as_size, as_text
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
@@ -564,7 +564,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         numbers = in_order(sizes, self.groups) if isinstance(sizes, Mapping) else None
         if numbers is None:
             raise ValueError(
-                f"sizes={sizes!r}: must be a mapping with a number of records for each group,"
+                f"sizes={told(sizes)}: must be a mapping with a number of records for each group,"
                 f" {', '.join(map(repr, self.groups))}."
             )
         return replace(self, sizes=tuple(as_size(number, "sizes") for number in numbers))

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from opendp_bayes.mathematics.validation import (
@@ -82,6 +83,9 @@ REFUSED = {
     ],
     (as_prior, (TypeError, ValueError), r"prior=.*: "): [
         *((of, 2) for of in ("many", ["a", "b"], [[1], [1, 2]], None, {"a": 1}))
+    ],
+    (as_prior, TypeError, r"prior=.*: must be numbers without labels, in the order of"): [
+        *((of, 2) for of in ({"a": 1, "b": 2}, pd.Series([1.0, 2.0], index=["b", "a"])))
     ],
     (as_prior, ValueError, "prior=.*" + SHAPE.format("at least 2")): [
         *((of, None) for of in ([1.0], [], [[1.0, 1.0]]))
