@@ -152,7 +152,9 @@ def loaded_at_once(package: Path) -> set[str]:
 
 
 def test_each_package_installs_what_its_modules_load() -> None:
-    """Also with Python 3.10, whose standard library has less."""
+    """Also with Python 3.10, whose standard library has less. Negative control: whatever Python
+    this is, one that only later ones may have.
+    """
     needs: list[str] = CORE["project"]["dependencies"]
     package = ROOT / "opendp_bayes"
     for python in ("3.10.0", "3.14.0"):
@@ -164,10 +166,6 @@ def test_each_package_installs_what_its_modules_load() -> None:
         required: list[str] = [*needs, *project["dependencies"]]
         assert not_required(folder / f"opendp_bayes_{plugin}", required, "3.10.0") == set()
         assert not_required(folder / f"opendp_bayes_{plugin}", required, "3.14.0") == by_others
-
-
-def test_notices_a_version_for_fewer() -> None:
-    """Negative control: whatever Python this is, one that only later ones may have."""
     version = distribution("numpy").version
     assert refused(f"numpy=={version}\n", "3.8.0")
     assert not refused(f"numpy=={version} ; python_full_version >= '3.10'\n", "3.8.0")

@@ -85,6 +85,7 @@ def without_text(docstring: str) -> list[str]:
 
 
 def test_every_public_function_describes_each_argument_and_lists_hold_together() -> None:
+    """Negative control."""
     packages = {f"opendp_bayes{of}" for of in ("", "_engines", "_research", "_smoothed")}
     assert {name.split(".")[0] for name in PUBLIC} >= packages
     assert len(PUBLIC) > 50
@@ -95,6 +96,13 @@ def test_every_public_function_describes_each_argument_and_lists_hold_together()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, _DOCUMENTED):
                 assert broken(ast.get_docstring(node) or "") == [], path
+    function = ast.parse(BAD).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    docstring = ast.get_docstring(function) or ""
+    assert undescribed(function) == {"options"}
+    assert sent_away(docstring) == ["as in `g`"]
+    assert broken(docstring) == ["of records."]
+    assert without_text(docstring) == ["a, c : as in `g`.", "b : a number"]
 
 
 BAD = '''
@@ -108,14 +116,3 @@ def f(a, b, *, c, **options):
     of records.
     """
 '''
-
-
-def test_others_are_noticed() -> None:
-    """Negative control."""
-    function = ast.parse(BAD).body[0]
-    assert isinstance(function, ast.FunctionDef)
-    docstring = ast.get_docstring(function) or ""
-    assert undescribed(function) == {"options"}
-    assert sent_away(docstring) == ["as in `g`"]
-    assert broken(docstring) == ["of records."]
-    assert without_text(docstring) == ["a, c : as in `g`.", "b : a number"]

@@ -51,13 +51,10 @@ def test_doors_have_the_names_that_are_used_and_become_no_wider(folder: str) -> 
 
 
 def test_slices_use_the_trusted_room_alone_and_no_other_slice() -> None:
+    """Negative control."""
     assert {name.split(".")[1] for name in used("opendp_bayes/unlisted/trusted")} == {"trusted"}
     for one, other in (("surveys", "unlisted"), ("unlisted", "surveys")):
         assert not [name for name in used(f"opendp_bayes/{one}") if f"bayes.{other}" in name]
-
-
-def test_private_names_are_noticed() -> None:
-    """Negative control."""
     line = "from opendp_bayes.trusted.ledger import Ledger, read_accounts"
     assert list(names(line)) == ["opendp_bayes.trusted.ledger read_accounts"]
     assert list(names("from opendp_bayes.mathematics.telling import told")) == []

@@ -165,15 +165,13 @@ else:
 """
 
 
-def test_what_is_released_is_analysed_without_opendp_and_its_pin_of_polars() -> None:
-    """So it can be where another version of polars is; the frames it makes load polars alone."""
+def test_what_is_released_is_analysed_without_what_loads_slowly() -> None:
+    """So it can be where another version of polars is; the frames it makes load polars alone.
+    They take as long as all else; `scipy.stats.beta` loads its part where it is used.
+    """
     folder = Path(__file__).parent / "release_format/written_before/1.0.0"
     [loaded] = loaded_by(ANALYSIS.replace("FOLDER", repr(str(folder))) + SHUT_OUT)
     assert not [name for name in loaded if name.startswith("opendp.")]
-
-
-def test_a_release_does_without_the_parts_of_scipy_that_load_slowly() -> None:
-    """They take as long as all else; `scipy.stats.beta` loads its part where it is used."""
     [loaded] = loaded_by(
         "import opendp_bayes_office.commands.answers, opendp_bayes.surveys.survey_query\n"
         "from opendp_bayes import noisy_counts\n"

@@ -56,17 +56,15 @@ def test_the_tests_of_a_module_are_among_those_that_are_run() -> None:
 
 
 def test_reasons_are_of_modules_and_lines_that_are_there() -> None:
-    """A reason outlives its line unseen, and would then excuse another mistake."""
+    """A reason outlives its line unseen, and would then excuse another mistake. Negative
+    control; one mistake makes of a line another one.
+    """
     entries = [entry for entries in REASONS.values() for entry in entries]
     assert {entry["module"] for entry in entries} <= LISTED
     assert all(len(entry["reason"]) > 10 for entry in entries)
     entries = [entry for entries in REASONS.values() for entry in entries]
     gone = [entry for entry in entries if not is_still_there(entry["module"], entry["line"])]
     assert gone == []
-
-
-def test_a_line_that_is_gone_is_noticed() -> None:
-    """Negative control; one mistake makes of a line another one."""
     for line, there in (("LARGEST_WORK = 9999999999", True), ("LARGEST_TOIL = 9999999999", False)):
         assert is_still_there("opendp_bayes/accounting/losses.py", line) == there
     assert not is_still_there("opendp_bayes/accounting/gone.py", "LARGEST_WORK = 9999999999")

@@ -60,7 +60,8 @@ def versions_in(path: str, pattern: str) -> list[str]:
     return re.findall(r"\d\.\d+", found)
 
 
-def test_every_python_that_is_promised_is_listed_everywhere() -> None:
+def test_every_python_is_listed_and_relative_links_are_noticed() -> None:
+    """Negative control: the README of the repository has both, and paths stay in words."""
     classifiers = distribution("opendp-bayes").metadata.get_all("Classifier") or []
     promised = re.findall(r"Python :: (3\.\d+)", "\n".join(classifiers))
     assert len(promised) > 4
@@ -69,10 +70,6 @@ def test_every_python_that_is_promised_is_listed_everywhere() -> None:
     assert versions_in(".ci/run", r"^for version in (.*); do$") == promised[::-1]
     with pytest.raises(ValueError, match="not enough values"):  # the negative control
         versions_in("Makefile", r"^NO_SUCH_LIST := (.*)$")
-
-
-def test_relative_links_are_noticed() -> None:
-    """Negative control: the README of the repository has both, and paths stay in words."""
     readme = (ROOT / "README.md").read_text("utf-8")
     assert {"docs/images/penguins.png", "docs/tutorial.md"} <= set(relative(readme))
     assert "Tutorial (`docs/tutorial.md`): a survey" in description(distribution("opendp-bayes"))

@@ -32,6 +32,7 @@ def test_examples_of_pages_are_code_and_items_begin_a_line(page: Path) -> None:
 
 
 def test_examples_of_docstrings_begin_a_paragraph() -> None:
+    """Negative control."""
     docstrings = [
         ast.get_docstring(node, clean=False) or ""
         for path in SOURCES
@@ -40,10 +41,6 @@ def test_examples_of_docstrings_begin_a_paragraph() -> None:
     ]
     assert sum(">>>" in docstring for docstring in docstrings) > 50
     assert not [part for docstring in docstrings for part in inside_of_text(docstring)]
-
-
-def test_others_are_noticed() -> None:
-    """Negative control."""
     assert outside_of_code("Text\n\n>>> 1 + 1\n2\n") == [">>> 1 + 1"]
     assert outside_of_code("```python\n>>> 1 + 1\n2\n```\n") == []
     assert inside_of_text("Text.\n\n    # Why\n    >>> 1 + 1\n    2") == ["# Why\n>>> 1 + 1\n2"]
@@ -93,14 +90,11 @@ def cited(text: str) -> set[str]:
 
 
 def test_pages_and_headings_that_the_code_cites_are_there() -> None:
+    """Negative control."""
     everything = {path.name: " ".join(texts(path)) for path in SOURCES}
     assert {name: lacking for name, text in everything.items() if (lacking := cited(text))} == {}
     assert len(_CITED.findall(" ".join(everything.values()))) > 80
     assert len(_NAMED.findall(" ".join(everything.values()))) > 10
-
-
-def test_a_heading_that_is_not_there_is_noticed() -> None:
-    """Negative control."""
     assert cited('`docs/guarantee.md`, "Plans"; (docs: Known limits)') == set()
     assert cited('`docs/guarantee.md`, "Plots"') == {"guarantee.md, Plots"}
     assert cited("`docs/no_page.md`") == {"no_page.md, "}

@@ -28,13 +28,19 @@ def named(package: str, table: list[str]) -> set[str]:
     return {name for row in rows for name in re.findall(r"\[([\w-]+)\]", row)}
 
 
-def test_all_extras_and_plugins_are_named() -> None:
+def test_extras_plugins_and_a_context_of_ours_are_on_it() -> None:
     plugins = [file.parent for file in ROOT.glob("plugins/*/pyproject.toml")]
     assert len(plugins) >= 3
     for package, project in {"opendp-bayes": ROOT, **{one.name: one for one in plugins}}.items():
         assert named(package, TABLE) == extras(project), package
     # Negative control.
     assert named("opendp-bayes", [*TABLE, "`opendp-bayes[pictures]`"]) != extras(ROOT)
+    assert "ob.context(" in code(PAGE)
+    assert of_opendp(code(PAGE)) == {"enable_features", "unit_of", "loss_of"}
+    # Negative control.
+    assert "Context" in of_opendp(code(PAGE).replace("ob.context(", "dp.Context.compositor("))
+    assert code(README) == code(PAGE)
+    assert shown(README) == shown(PAGE)
 
 
 def shown(page: str) -> str:
@@ -68,15 +74,6 @@ def printed(page: str) -> str:
 def of_opendp(python: str) -> set[str]:
     """The names of OpenDP that the code uses."""
     return set(re.findall(r"\bdp\.(\w+)", python))
-
-
-def test_the_code_opens_a_context_of_ours_and_the_readme_begins_with_it() -> None:
-    assert "ob.context(" in code(PAGE)
-    assert of_opendp(code(PAGE)) == {"enable_features", "unit_of", "loss_of"}
-    # Negative control.
-    assert "Context" in of_opendp(code(PAGE).replace("ob.context(", "dp.Context.compositor("))
-    assert code(README) == code(PAGE)
-    assert shown(README) == shown(PAGE)
 
 
 def doors(page: str) -> dict[str, str]:

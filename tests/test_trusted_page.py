@@ -152,7 +152,7 @@ def test_an_exponential_mechanism_needs_each() -> None:
 # --- Negative controls of the page
 
 
-def test_what_is_missing_is_noticed() -> None:
+def test_what_is_missing_and_what_is_not_there_is_noticed(tmp_path: Path) -> None:
     room = ROOMS[0]
     names = list(room.files)
     fewer = replace(room, files={name: room.files[name] for name in names[1:]})
@@ -165,9 +165,6 @@ def test_what_is_missing_is_noticed() -> None:
         "from opendp_bayes.display import renderings"
     )
     assert long_sentences("word " * LONGEST + "word.") != []
-
-
-def test_a_link_or_a_test_that_is_not_there_is_noticed(tmp_path: Path) -> None:
     for link in ("proofs.md#no-such-heading", "no_such_page.md#counts", "proofs.md"):
         with pytest.raises(ValueError, match="leads to no heading"):
             heading_of(link)

@@ -46,15 +46,12 @@ def faults_of(row: Row) -> Iterator[str]:
 
 
 def test_what_an_argument_cannot_be_is_said() -> None:
+    """Negative controls."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("error", RuntimeWarning)
         faults = [fault for row in calls().values() for fault in faults_of(row)]
     assert faults == []
-
-
-def test_notices_words_of_others() -> None:
-    """Negative controls."""
 
     def function(x: float, tune: bool = True) -> float:
         return float(x)

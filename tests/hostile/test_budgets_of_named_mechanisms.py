@@ -74,7 +74,7 @@ def test_noise_on_a_sample_spends_its_delta(rate: float) -> None:
     assert (loss.epsilon, loss.delta) == (pytest.approx(1.0), 0.5)
 
 
-def test_what_will_have_no_posterior_is_refused_before_it_is_paid() -> None:
+def test_what_will_have_no_posterior_and_deltas_of_zero_or_one_are_refused() -> None:
     """Noise on a sample has no list of outcomes; nothing is debited, and another is answered."""
     analysis = plain_context(FRAME, {"changes": 1})
     settled: Any = {"size": SIZE, "nulls": "a"}
@@ -83,6 +83,11 @@ def test_what_will_have_no_posterior_is_refused_before_it_is_paid() -> None:
         ob.posterior(analysis.query(), "vote", mechanism=noisy, **settled).release()
     release = ob.posterior(analysis.query(), "vote", **settled).release()
     assert 0 < release.posterior.mean()[0] < 1
+    for delta in (0.0, 1.0, 1.5, -1e-9, float("nan")):
+        with pytest.raises(ValueError, match=rf"delta={re.escape(repr(delta))}: must be between"):
+            ob.calibrate(
+                ob.LaplaceParameters(1.0), size=SIZE, prior=PRIOR, epsilon=1.0, delta=delta
+            )
 
 
 def test_a_sample_without_noise_says_that_it_needs_a_delta() -> None:
@@ -126,14 +131,6 @@ def test_a_plan_is_made_at_every_delta(delta: float) -> None:
     losses = [row.loss for row in found.rows if row.loss is not None]  # others say why not
     assert losses
     assert all(loss.delta <= delta and loss.epsilon <= 1 for loss in losses)
-
-
-def test_a_delta_of_zero_or_one_is_refused_before_anything_is_computed() -> None:
-    for delta in (0.0, 1.0, 1.5, -1e-9, float("nan")):
-        with pytest.raises(ValueError, match=rf"delta={re.escape(repr(delta))}: must be between"):
-            ob.calibrate(
-                ob.LaplaceParameters(1.0), size=SIZE, prior=PRIOR, epsilon=1.0, delta=delta
-            )
 
 
 @pytest.mark.parametrize(

@@ -80,11 +80,20 @@ def test_looks_at_one_level_add_their_information(case: str, size: int | None) -
             assert counts.std() == pytest.approx(std, abs=1e-4)
 
 
-def test_a_look_that_is_left_out_is_noticed() -> None:
-    """Negative control."""
+def test_looks_that_are_left_out_or_the_same_are_noticed() -> None:
+    """Negative control. Which combine could not tell from their names: their counts are far
+    apart.
+    """
     posterior = combined(CASES["the finest twice"], None)
     mean, _ = expected_counts((FINE, COARSE), posterior, None)
     assert np.abs(posterior["look 0"].counts.mean() - mean).max() > 0.05
+    assert isinstance(ob.combine_tables(survey_of((606, 207, 188))), LevelsPosterior)
+    with pytest.raises(ValueError, match=r"tables\['first'\], tables\['second'\]: have the same"):
+        ob.combine_tables(survey_of((310, 285, 410)))
+    few = survey_of((310, 285, 410))
+    del few["first"]
+    with pytest.raises(ValueError, match=r"tables\['second'\], tables\['has said'\]: have"):
+        ob.combine_tables(few)
 
 
 def test_a_name_does_not_matter_to_looks_at_a_column_of_a_joint_table() -> None:
@@ -113,17 +122,6 @@ def survey_of(second: tuple[int, ...]) -> dict[str, ob.Release]:
         "second": ob.noisy_counts(list(second), labels, **drawn),
         "has said": ob.noisy_counts([798, 203], labels, merge=merge, **drawn),
     }
-
-
-def test_two_questions_with_the_same_answers_are_not_two_looks() -> None:
-    """Which combine could not tell from their names: their counts are far apart."""
-    assert isinstance(ob.combine_tables(survey_of((606, 207, 188))), LevelsPosterior)
-    with pytest.raises(ValueError, match=r"tables\['first'\], tables\['second'\]: have the same"):
-        ob.combine_tables(survey_of((310, 285, 410)))
-    few = survey_of((310, 285, 410))
-    del few["first"]
-    with pytest.raises(ValueError, match=r"tables\['second'\], tables\['has said'\]: have"):
-        ob.combine_tables(few)
 
 
 def test_noise_alone_is_not_taken_for_another_column() -> None:

@@ -124,7 +124,8 @@ def test_many_records_against_all_pairs(made, scale):
     assert posterior.std()[0] == pytest.approx(np.sqrt(spread), rel=1e-7)
 
 
-def test_draws_and_merged_categories_agree_with_the_marginals(made):
+def test_draws_agree_with_the_marginals_and_must_not_contradict_each_other(made):
+    """Noise of scales 1.5 and 2 reaches 700 times as far, and no record farther."""
     found = combine(made(DIFFERENT["three categories"]), records="different")
     draws, normal = found.sample(40_000, random_state=0), stats.norm.isf(oracles.FALSE_ALARM / 2)
     assert np.all(np.abs(draws.mean(axis=0) - found.mean()) < normal * found.std() / 200)
@@ -133,6 +134,12 @@ def test_draws_and_merged_categories_agree_with_the_marginals(made):
     )
     inside = found.given(["a", "b"]).mean()[0]
     assert inside == pytest.approx((draws[:, 0] / draws[:, :2].sum(axis=1)).mean(), abs=0.01)
+    far = ((2454, 2, -7), None, L(2.0, total="private"), PRIOR)
+    releases = made([SAME["private"][0], far])
+    with pytest.raises(ValueError, match=r'releases: drew 3 and 2454 .*records="different"'):
+        combine(releases, records="same")
+    near = made([SAME["private"][0], ((2453, 2, -7), *far[1:])])
+    assert combine(near, records="same").mean().sum() == pytest.approx(1, abs=1e-3)
 
 
 def few_nodes(monkeypatch, probable):
@@ -252,16 +259,6 @@ def test_refuses_releases_that_do_not_fit(made):
     assert both.given(["'g': 'a'", "'g': 'b'"]).categories == ("'g': 'a'", "'g': 'b'")
     with pytest.raises(TypeError, match="of a grouped release combine"):
         combine([grouped(((1, 2), (3, 4)))] * 2, records="same")
-
-
-def test_refuses_draws_of_the_same_counts_that_contradict_each_other(made):
-    """Noise of scales 1.5 and 2 reaches 700 times as far, and no record farther."""
-    far = ((2454, 2, -7), None, L(2.0, total="private"), PRIOR)
-    releases = made([SAME["private"][0], far])
-    with pytest.raises(ValueError, match=r'releases: drew 3 and 2454 .*records="different"'):
-        combine(releases, records="same")
-    near = made([SAME["private"][0], ((2453, 2, -7), *far[1:])])
-    assert combine(near, records="same").mean().sum() == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.parametrize("records", ["same", "different"])

@@ -99,9 +99,10 @@ def test_a_private_number_of_records(mechanism, counts, prior, release):
     assert made.posterior.mean() == pytest.approx(brute_force.mean(made, largest), rel=1e-6)
 
 
-def test_public_numbers_beside_total_private_and_strong_priors(release):
+def test_public_numbers_beside_wrong_scales_and_strong_priors(release):
     """The projection does not use the number of records; the posterior does. The window of a
-    convolution is where the probability is, not where the release is.
+    convolution is where the probability is, not where the release is. Negative control: the
+    same comparison sees a scale that is 30 % off.
     """
     made, kept = (
         release(GaussianParameters(2.0, total), (9, 4, -3), 12) for total in ("private", None)
@@ -111,10 +112,6 @@ def test_public_numbers_beside_total_private_and_strong_priors(release):
     assert error(kept) < CELLS
     made = release(LaplaceParameters(1.0, "discrete", "bounded"), (12, 0, 0), 12, (1e4, 1e4, 1e4))
     assert error(made) < 1e-8
-
-
-def test_the_wrong_scale_is_noticed(release):
-    """Negative control: the same comparison sees a scale that is 30 % off."""
     for counts, size, largest in [((5, 7), 12, None), ((3, 4, 1), 8, None)]:
         right = release(LaplaceParameters(2.0), counts, size)
         wrong = release(LaplaceParameters(2.6), counts, size)

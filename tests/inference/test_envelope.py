@@ -75,8 +75,10 @@ def test_tilts_are_the_definition(name):
     assert differences(found, EveryCount(setting, largest)) < 5e-4
 
 
-def test_tilts_have_the_probabilities_of_many_categories_and_a_private_number():
-    """Cumulative ones, which are not asked of few: two ways to sum up the others have to agree."""
+def test_tilts_are_those_of_many_categories_and_references_see_a_scale():
+    """Cumulative ones, which are not asked of few: two ways to sum up the others have to agree.
+    The negative control.
+    """
     drawn = np.arange(40) % 7 * 3 - 2
     setting = Setting((Look("laplace", 3.0, drawn),), np.full(40, 0.7))
     found, right = Private(setting), Dense(setting, 700)
@@ -84,10 +86,6 @@ def test_tilts_have_the_probabilities_of_many_categories_and_a_private_number():
     for i in (0, 3, 6):
         off = found.theta_cdf(i, at, 1 - at) - right.theta_cdf(i, at, 1 - at)
         assert np.max(np.abs(off)) < 2e-4
-
-
-def test_references_see_a_scale_that_is_a_tenth_off():
-    """The negative control."""
     setting, _ = LISTED["public"]
     wrong = Setting((Look("laplace", 1.65, LAPLACE.drawn),), setting.prior, 7)
     assert differences(Dense(wrong), Dense(setting)) > 1e-2

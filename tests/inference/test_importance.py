@@ -79,19 +79,15 @@ def test_importance_sampling_with_the_exact_and_the_interpolated_normaliser(
     assert np.abs([off(exact, made), off(between, made)]).max() < STANDARD_ERRORS
 
 
-def test_a_normaliser_that_is_left_out_is_noticed(release):
-    """Negative control: the normalisers differ between data sets."""
+def test_wrong_weights_and_normalisers_that_are_left_out_are_noticed(release, monkeypatch):
+    """Negative control: the normalisers differ between data sets. Negative control: normalisers
+    of the laws that are off by a factor of 16; they are estimated to 2 %.
+    """
     made, likelihood = exponential(release, *EXPONENTIAL[4])
     sets = candidates(18, 3)
     table = -likelihood.distances(sets) / made.mechanism.widths_at(sets, np.array(PRIOR))
     weighted = drawn(made, lambda counts: table[ranks(counts, 18)])
     assert np.abs(off(weighted, made)).max() > 2 * STANDARD_ERRORS
-
-
-def test_wrong_weights_are_noticed(release, monkeypatch):
-    """Negative control: normalisers of the laws that are off by a factor of 16; they are estimated
-    to 2 %.
-    """
     made, likelihood = exponential(release, *EXPONENTIAL[3])
     exact = importance.Proposals.log_densities
     monkeypatch.setattr(

@@ -108,9 +108,11 @@ def test_permute_and_flip_by_power_sums(prior, size, scale):
     assert off(PermuteAndFlip(scale), prior, size, scale) < 1e-3
 
 
-def test_another_scale_of_permute_and_flip_is_noticed():
+def test_another_scale_is_noticed_and_likelihoods_are_asked_in_batches(release):
     """Negative control."""
     assert off(PermuteAndFlip(0.155), (1.0, 1.0), 400, 0.15) > 1e-2
+    made = release(GeometricWithLikelihood(1.5), (5, 7), 12)
+    assert isinstance(likelihood_of(made.setting, [5, 7]), Tabulated)
 
 
 def test_permute_and_flip_with_many_candidates_is_the_exponential_mechanism(monkeypatch):
@@ -173,11 +175,6 @@ def test_a_mechanism_from_a_plugin(kind, counts, release):
     made = release(kind(1.5), counts, sum(counts))
     values = np.linspace(0.05, 0.95, 19)
     assert np.abs(made.posterior.cdf(values) - brute_force.cdf(made, values)).max() < 1e-10
-
-
-def test_a_likelihood_of_its_own_is_asked_in_batches(release):
-    made = release(GeometricWithLikelihood(1.5), (5, 7), 12)
-    assert isinstance(likelihood_of(made.setting, [5, 7]), Tabulated)
 
 
 @pytest.mark.parametrize(

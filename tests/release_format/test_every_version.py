@@ -166,7 +166,8 @@ def test_every_kind_field_mechanism_and_law_has_a_file() -> None:
 
 
 # --- Negative controls
-def test_what_is_said_otherwise_is_noticed() -> None:
+def test_what_is_said_otherwise_and_what_is_not_read_is_noticed() -> None:
+    """Negative control."""
     then = {"noisy_counts": [1, 2], "estimates": [[0.25, 0.75]], "delta": 1e-7, "kept": None}
     assert agree({**then, "estimates": [[0.26, 0.74]], "new": 1}, then)
     changes = (
@@ -178,10 +179,6 @@ def test_what_is_said_otherwise_is_noticed() -> None:
     for change in (*changes, {"estimates": [[0.28, 0.72]]}, {"delta": 1.1e-7}):
         assert not agree({**then, **change}, then), change
     assert not agree({}, then)
-
-
-def test_kinds_and_fields_that_are_not_read_are_noticed() -> None:
-    """Negative control."""
     assert not_written(("epsilon", "rho"), [{"epsilon": 1.0}]) == {"rho"}
     assert not_written(("epsilon", "rho"), [{"epsilon": 1.0, "rho": 1.0, "size": 3}]) == {
         "epsilon",

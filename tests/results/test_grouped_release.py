@@ -104,7 +104,7 @@ def test_without_matplotlib_the_plot_says_what_to_install(monkeypatch):
         ADDED.plot()
 
 
-def test_a_prior_of_the_number_of_records_is_for_a_private_number():
+def test_a_prior_of_the_number_and_frames_of_several_columns():
     """Also where it is asked of one group of a table whose number is public."""
     prior = stats.poisson(40)
     with pytest.raises(ValueError, match=r"records_prior=.*: must be None, .* 40, is public"):
@@ -112,9 +112,6 @@ def test_a_prior_of_the_number_of_records_is_for_a_private_number():
     table = ob.Release((30, 20), ("a", "b"), (1.0, 1.0), NOISE, guarantee(None, LOSS))
     narrow = ob.noise_aware_posterior(table, records_prior=prior)
     assert narrow.records.std() < table.posterior.records.std()
-
-
-def test_the_frame_of_tables_in_groups_of_several_columns():
     cells = {"axes": ("group", "vote"), "categories": (("a", "yes"), ("b", "no"))}
     made = replace(CHANGED, groups=(("n", 1), ("n", None), ("s", 1)), **cells)
     frame = made.to_frame()

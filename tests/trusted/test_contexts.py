@@ -232,7 +232,7 @@ def test_a_query_takes_a_number_that_is_finite_and_not_negative(epsilon):
     assert context.current_privacy_loss() == 0.0
 
 
-def test_budgets_of_nothing_and_those_that_are_spent():
+def test_divided_budgets_of_nothing_and_those_that_are_spent():
     margin = dp.polars.Margin(by=["g"], invariant="lengths")
     context = opened(unit=dp.unit_of(changes=1), margins=[margin])
     lengths = context.query(epsilon=0.0).group_by("g").agg(dp.len(signed=True)).release()
@@ -246,9 +246,6 @@ def test_budgets_of_nothing_and_those_that_are_spent():
         ob.posterior(context.query(), **TEXT).release()
     with pytest.raises(ValueError, match="Privacy allowance has been exhausted"):
         context.query()
-
-
-def test_a_query_whose_share_another_release_took_says_so_and_spends_nothing():
     context = opened(split_by_weights=[9, 1, 4])
     first, second = (ob.posterior(context.query(), **TEXT) for _ in range(2))
     first.release()

@@ -130,7 +130,7 @@ def test_a_handler_of_the_users_own_is_asked_once_and_need_not_raise() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_an_ignored_signal_stays_ignored() -> None:
+def test_an_ignored_signal_and_other_threads_leave_the_handler_alone() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with deferred_interrupts():
@@ -138,9 +138,6 @@ def test_an_ignored_signal_stays_ignored() -> None:
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_other_threads_leave_the_handler_alone() -> None:
     seen = []
 
     def work() -> None:

@@ -81,13 +81,21 @@ class Counting:
         return counts, self.base
 
 
-def test_the_refusal_is_where_queries_of_plugins_pass():
+def test_queries_of_plugins_pass_the_refusal_of_distances_of_none():
     assert ob.posterior(Counting(1), **BOOLEAN).resolve().param == 2.0
     with pytest.raises(ValueError, match=NO_RECORDS):
         ob.posterior(Counting(0), **BOOLEAN)
     for wrong in (-1, True, 0.5, float("nan")):
         with pytest.raises((TypeError, ValueError, OpenDPException)):
             ob.posterior(Counting(wrong), **BOOLEAN)
+    counts = ob.t.make_categorical_counts(
+        dp.domain_of(DATA, infer=True), dp.symmetric_distance(), **BOOLEAN
+    )
+    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    measurement = posterior >> ob.m.then_laplace_parameters(dp.max_divergence(), 1.0)
+    assert counts.map(0) == 0
+    assert measurement.map(0) == 0.0
+    assert ob.exact_loss(ob.LaplaceParameters(1.0), size=4, prior=[1, 1], d_in=0).epsilon == 0.0
 
 
 ONES = [1.0, 1.0]
@@ -113,14 +121,3 @@ def test_no_scale_is_found_for_a_distance_of_none(name):
             find(wrong)
     with pytest.raises(TypeError, match=r"d_in=True: .*a whole number"):
         find(True)
-
-
-def test_a_map_at_a_distance_of_none_is_none_all_the_same():
-    counts = ob.t.make_categorical_counts(
-        dp.domain_of(DATA, infer=True), dp.symmetric_distance(), **BOOLEAN
-    )
-    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
-    measurement = posterior >> ob.m.then_laplace_parameters(dp.max_divergence(), 1.0)
-    assert counts.map(0) == 0
-    assert measurement.map(0) == 0.0
-    assert ob.exact_loss(ob.LaplaceParameters(1.0), size=4, prior=[1, 1], d_in=0).epsilon == 0.0

@@ -113,16 +113,14 @@ def test_without_the_gate_a_limit_of_one_and_a_half_keeps_two_rows(monkeypatch):
 SEVERAL = dp.polars.SortBy(["i", "s"])
 
 
-def test_limits_in_the_order_of_several_columns_are_refused():
-    """One person of one row moved 13 of 41 rows, and up to six rows of a person were kept."""
+def test_limits_in_the_order_of_several_columns_are_refused(monkeypatch):
+    """One person of one row moved 13 of 41 rows, and up to six rows of a person were kept. The
+    negative control, in every order of the rows of two persons, none of which tie.
+    """
     made = query(of_persons()).truncate_per_group(1, keep=SEVERAL)
     message = "filter: sort_by of several columns numbers rows of other identifiers too, in polars"
     with pytest.raises(ValueError, match=f"{message} 1.36. Sort by one column, computed from them"):
         ob.posterior(made, **OF_I)
-
-
-def test_without_the_gate_the_order_of_several_columns_moves_other_persons(monkeypatch):
-    """The negative control, in every order of the rows of two persons, none of which tie."""
     frame = pl.DataFrame(
         [(1, 0.5, "b", 1), (3, 0.5, "b", 1), (1, 0.5, "a", 0), (1, 0.5, "a", 1)],
         schema=SCHEMA,

@@ -92,12 +92,20 @@ def test_pieces_for_another_model_do_not_chain(name):
             counts >> inference
 
 
-def test_pieces_for_the_same_model_chain_when_built_apart():
+def test_pieces_chain_when_built_apart_with_priors_by_labels():
     _, posterior = model(**MODEL)
     _, twin = model(**{**MODEL, "prior": [1.0, 1.0, 1.0]})
     assert (
         posterior >> ob.m.make_laplace_parameters(*twin.output_space, dp.max_divergence(), 2.0)
     ).map(1) == 1.0
+    by_labels = counting() >> ob.t.then_dirichlet_multinomial(prior={"c": 3.0, "a": 1.0, "b": 2.0})
+    in_order = counting() >> ob.t.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0])
+    assert by_labels.output_domain == in_order.output_domain
+    for wrong in ({"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0, "z": 3.0}):
+        with pytest.raises(ValueError, match="entry for each of 'a', 'b'"):
+            counting() >> ob.t.then_dirichlet_multinomial(prior=wrong)
+    with pytest.raises(ValueError, match="greater than 0"):
+        counting() >> ob.t.then_dirichlet_multinomial(prior={"a": 1.0, "b": 0.0, "c": 1.0})
 
 
 def test_spaces_that_are_not_counts_are_refused():
@@ -141,14 +149,3 @@ def test_bad_priors(name):
     prior, kind, message = PRIORS[name]
     with pytest.raises(kind, match=message):
         counting() >> ob.t.then_dirichlet_multinomial(prior=prior)
-
-
-def test_a_prior_by_labels():
-    by_labels = counting() >> ob.t.then_dirichlet_multinomial(prior={"c": 3.0, "a": 1.0, "b": 2.0})
-    in_order = counting() >> ob.t.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0])
-    assert by_labels.output_domain == in_order.output_domain
-    for wrong in ({"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0, "z": 3.0}):
-        with pytest.raises(ValueError, match="entry for each of 'a', 'b'"):
-            counting() >> ob.t.then_dirichlet_multinomial(prior=wrong)
-    with pytest.raises(ValueError, match="greater than 0"):
-        counting() >> ob.t.then_dirichlet_multinomial(prior={"a": 1.0, "b": 0.0, "c": 1.0})

@@ -81,7 +81,7 @@ FULL |= {"ragged": [[1], [2, 3]], "smaller sum": np.array([2, 2]), "larger sum":
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_arrays_that_are_not_counts_or_concentrations_are_not_members(name):
+def test_concentrations_and_arrays_that_are_not_members(name):
     space = CountsSpace(("a", "b"), 5)
     message = (
         "the number of records is not size=5"
@@ -103,9 +103,6 @@ def test_arrays_that_are_not_counts_or_concentrations_are_not_members(name):
     assert not space.domain.member(value)
     with pytest.raises(ContractError, match=r"the input must|records is not size=5"):
         space.counts(value)
-
-
-def test_concentrations_of_integers_or_below_the_prior_are_not_members():
     space = PosteriorSpace(("a", "b"), None, (1.0, 1.0))
     assert space.is_member(np.array([1.0, 3.0]))
     assert not space.is_member(np.array([1, 3]))

@@ -98,7 +98,7 @@ def test_counts_of_shown_keys_are_those_of_listing_all_counts(law: Threshold) ->
             assert p[n < upper].sum() < (1 + level) / 2 <= p[n <= upper].sum() + 1e-12
 
 
-def test_slopes_are_right_and_a_prior_of_shown_keys_is_noticed() -> None:
+def test_a_crowd_is_warned_of_and_slopes_are_right() -> None:
     """Negative control: the prior of all keys is not divided by the chance to be shown."""
     weights, y = np.array([50.0, 4.0]), SMALL.threshold
     right = enumerated(SMALL, weights, y)
@@ -113,6 +113,13 @@ def test_slopes_are_right_and_a_prior_of_shown_keys_is_noticed() -> None:
         step = 1e-5 * (np.arange(t.size) == j)
         up, down = of.loss(t + step, precision)[0], of.loss(t - step, precision)[0]
         assert slope[j] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-5)
+    one = released(WORLDS[CROWD], np.random.default_rng(10))
+    found = counts_of_keys(one.keys)
+    assert found.shift > LARGEST_SHIFT
+    assert found.warning == MANY_SMALL
+    few = counts_of_keys(released(WORLDS["60 lognormal(3, 1)"], np.random.default_rng(10)).keys)
+    assert few.warning is None
+    assert counts_of_keys(NoisyKeys(SMALL, NONE, NONE)).shift == 0.0
 
 
 def test_two_laws_of_keys_are_mixed_and_move_all_counts_together() -> None:
@@ -540,16 +547,6 @@ def check_coverage(name: str, runs: int) -> None:
 @pytest.mark.parametrize("name", WORLDS)
 def test_intervals_of_every_world_hold_the_truth(name: str) -> None:
     check_coverage(name, 3)
-
-
-def test_a_crowd_below_the_threshold_is_warned_of() -> None:
-    one = released(WORLDS[CROWD], np.random.default_rng(10))
-    found = counts_of_keys(one.keys)
-    assert found.shift > LARGEST_SHIFT
-    assert found.warning == MANY_SMALL
-    few = counts_of_keys(released(WORLDS["60 lognormal(3, 1)"], np.random.default_rng(10)).keys)
-    assert few.warning is None
-    assert counts_of_keys(NoisyKeys(SMALL, NONE, NONE)).shift == 0.0
 
 
 def test_markov_chains_meet() -> None:
