@@ -86,15 +86,19 @@ def named_mechanism(mechanism: str, options: dict[str, Option]) -> type[Mechanis
     )
     for option in options:
         if option not in accepted:
+            of_survey = option in (*ARGUMENTS, "share")
             remedy = (
-                "check its spelling, or name the mechanism it belongs to"
+                "a question of ob.survey takes it"
+                if of_survey
+                else "check its spelling, or name the mechanism it belongs to"
                 if kind is None
                 else f"its options are {', '.join(accepted)}"
             )
+            hint = "" if of_survey else meant(option, [*accepted, *ARGUMENTS, "mechanism"])
             raise TypeError(
                 f"{option}={told(options[option])}: is neither an argument of a posterior nor an"
                 f" option of mechanism={told(mechanism)}; {remedy}. The scale follows from the"
-                f" budget.{meant(option, [*accepted, *ARGUMENTS, 'mechanism'])}"
+                f" budget.{hint}"
             )
     return kind
 

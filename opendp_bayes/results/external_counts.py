@@ -24,7 +24,7 @@ from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Label, Value
-from opendp_bayes.release_format.labels import distinct, in_order, spare
+from opendp_bayes.release_format.labels import distinct, in_order, plain, spare
 from opendp_bayes.release_format.merging import merged_parts, merged_places
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import Release
@@ -153,7 +153,7 @@ def as_labels(column: str, values: Iterable[Any]) -> tuple[Any, ...]:
     """Different labels of one column, with a name for nulls."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{column}={told(values)}: must be a list of labels, or a mapping to them.")
-    labels_listed = list(values)
+    labels_listed = list(map(plain, values))
     null = spare("(null)", [label for label in labels_listed if label is not None])
     labels = tuple(null if label is None else label for label in labels_listed)
     if len(labels) < 2 or len(distinct(labels)) < len(labels):

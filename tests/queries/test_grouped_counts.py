@@ -359,6 +359,7 @@ BAD = [
     ("region", {"mechanism": 3}, TypeError, "mechanism=3: must be 'auto'"),
     ("region", {"gamma": 0.1}, TypeError, r"gamma=0\.1: is .* nor an option"),
     ("region", {"keys": ["a"]}, TypeError, r"keys=\['a'\]: is neither an argument"),
+    ("region", {"merge": 2}, TypeError, r"merge=2: .*; a question of ob.survey .* budget\.$"),
     ("region", {"categories": {"town": ["a"]}}, ValueError, "'town' is not among the columns"),
 ]
 

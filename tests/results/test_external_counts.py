@@ -216,6 +216,11 @@ def test_counts_that_are_refused(change: Any, error: Any, message: str) -> None:
         ob.noisy_counts(**{**GIVEN, **change})
 
 
+def test_labels_of_numpy_are_plain() -> None:
+    made = ob.noisy_counts(**{**GIVEN, "categories": np.array([3, 1, 2])})
+    assert [type(label) for label in made.categories] == [int, int, int]
+
+
 def test_labels_of_pandas_go_before_the_order() -> None:
     """A Series goes by its index, a stacked frame by both; twice the same label is refused."""
     series = pd.Series([4, -1, 6], index=["high", "low", "middle"])
