@@ -228,10 +228,8 @@ class _OfOneStep:
         self._log_masses = cells.log_masses(counts.log_weight)[used]
         self._spread = spreading(row, (nodes - self._origin[row]) / step, times.size, self._points)
 
-    def _waves(self, some: slice) -> tuple[Any, Any]:
-        """Transforms of the laws of single counts under some tilts, shape `(k, tilts, waves)`, and
-        of that of the sum of all.
-        """
+    def _waves(self, some: slice) -> Any:
+        """Transforms of the laws of single counts under some tilts; shape `(k, tilts, waves)`."""
         if some.start in self._waves_by_start:
             return self._waves_by_start[some.start]
         moments = self.numbers.moments
@@ -240,10 +238,9 @@ class _OfOneStep:
         laws = (self._spread @ masses).reshape(self.times.size, self._points, -1)
         waves = fft.rfft(np.ascontiguousarray(laws.swapaxes(1, 2)), self._length)
         waves[waves == 0] = _NOT_NOTHING
-        both = waves, _product(waves, self.times)
         if self.times.size * moments.tilts.size * self._length <= _KEPT:
-            self._waves_by_start[some.start] = both
-        return both
+            self._waves_by_start[some.start] = waves
+        return waves
 
     def _blocks(self) -> Iterator[slice]:
         tilts = self.numbers.moments.tilts.size
@@ -307,26 +304,20 @@ class _OfOneStep:
             yield np.conj(np.swapaxes(others, 0, 1)), window, parts, tilt
 
     def _others(self, some: slice, sums: Integers | None) -> Any:
-        """Transforms of what is beside the sums, shape `(sums, tilts, waves)`: that of all divided
-        by that of a sum, which is what it was multiplied by, so that no digits are lost.
+        """Transforms of what is beside the sums, shape `(sums, tilts, waves)`: beside a single
+        count that of all divided by its own, by which it was multiplied, so that no digits are
+        lost.
         """
-        waves, whole = self._waves(some)
+        waves = self._waves(some)
         if sums is None:
-            return whole / waves
-        return np.stack(
-            [
-                _product(waves, self.times - one)
-                if 2 * one.sum() > self.times.sum()  # the others are few, the quotient may be 0 / 0
-                else whole / _product(waves, one)
-                for one in sums.T
-            ]
-        )
+            return _product(waves, self.times) / waves
+        return np.stack([_product(waves, self.times - one) for one in sums.T])
 
     def laws(self, sums: Integers | None) -> Lattices:
         moments, lattices = self.numbers.moments, []
         within = self.times[:, None] if sums is None else sums
         for some in self._blocks():
-            waves, _ = self._waves(some)
+            waves = self._waves(some)
             products = np.stack([_product(waves, number) for number in within.T], axis=1)
             mean = moments.mean[some] @ within
             reach = self._points * self.step + _WIDE / 2 * np.sqrt(moments.variance[some] @ within)
