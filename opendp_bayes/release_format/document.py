@@ -28,8 +28,6 @@ _Bound = Annotated[
     Annotated[float, Meta(ge=0)] | None, Meta(description="An upper bound; null is infinite.")
 ]
 _AtLeastOne = Annotated[int, Meta(ge=1)]
-#: A whole number that a float holds.
-_Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 
 
 def instance_of(kind: Any, field: str, name: str, parameters: Mapping[str, Any]) -> Any:
@@ -47,7 +45,8 @@ class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     name: Annotated[str, Meta(description="As `load_mechanism` knows it.")]
     parameters: Annotated[
-        dict[str, bool | _Whole | float | str | None],
+        # A whole number is one that a float holds.
+        dict[str, bool | Annotated[int, Meta(ge=-(2**53), le=2**53)] | float | str | None],
         Meta(description="Its parameters, the scale among them."),
     ]
 

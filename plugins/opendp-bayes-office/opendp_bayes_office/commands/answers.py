@@ -257,15 +257,14 @@ def before_reading(
     """
     columns = columns_of(specification)
     yield from specification.sentences(columns)
-    results = specification.results
     yield from dict.fromkeys(
         unescape(sentence)
-        for result in results
+        for result in specification.results
         for sentence in counted(specification, result, Language())
     )
     schema: Any = {} if data is None else data.schema()
     shown = dict(summary.select("question", "categories").rows())
-    for result in results:
+    for result in specification.results:
         categories = shown.get(result.heading, "")
         types = {schema.get(column) for column in result.used if columns[column].categories is None}
         if "Enum" in categories and types != {pl.Boolean()}:

@@ -70,8 +70,7 @@ def show(
     """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
 
     FILE is a file that `opendp-bayes release` wrote with --output, or the text that `to_json` of a
-    release or a survey returned. Posterior draws that take more than a second are kept beside it,
-    in FILE.draws.npz, for the next time. Of a report, each release is shown by itself, as shares of
+    release or a survey returned. Of a report, each release is shown by itself, as shares of
     all records; its page may estimate results together, or among answers. Only the first 1000 rows
     are printed. --output writes the table of `to_frame`: full numbers, and a row for each category,
     group and question. A workbook holds every label as text. In a .csv file a label that
