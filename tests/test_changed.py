@@ -3,7 +3,7 @@
 from tests.helpers.changed import TOGETHER, layers, places_for
 
 
-def test_rooms_above_a_changed_one_are_tested_and_none_below() -> None:
+def test_rooms_above_a_changed_one_are_tested_with_pages_and_plugins() -> None:
     found = places_for(["opendp_bayes/inference/combine.py"])
     assert {"tests/inference", "tests/results", "opendp_bayes/queries"} < set(found)
     assert not {"tests/trusted", "tests/display", "tests/mathematics"} & set(found)
@@ -13,9 +13,6 @@ def test_rooms_above_a_changed_one_are_tested_and_none_below() -> None:
     for file in ("pyproject.toml", "tests/helpers/oracles.py", "opendp_bayes/__init__.py"):
         assert places_for(["docs/levels.md", file])[0] == "tests"
     assert places_for([]) == []
-
-
-def test_pages_tests_and_plugins_are_their_own() -> None:
     assert places_for(["docs/levels.md"]) == ["docs/levels.md"]
     assert places_for(["tests/test_classes.py"]) == ["tests/test_classes.py"]
     assert places_for(["plugins/opendp-bayes-smoothed/README.md"]) == [

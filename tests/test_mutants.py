@@ -42,8 +42,11 @@ def test_nothing_is_left_out(folder: str) -> None:
     assert found - LISTED == set()
 
 
-def test_the_tests_of_a_module_are_among_those_that_are_run() -> None:
-    """Those in the file that is named after it, wherever it is listed."""
+def test_tests_and_reasons_are_of_modules_and_lines_that_are_there() -> None:
+    """Those in the file that is named after it, wherever it is listed. A reason outlives its
+    line unseen, and would then excuse another mistake. Negative control; one mistake makes of a
+    line another one.
+    """
     run: dict[str, set[str]] = {}
     for area in AREAS:
         for module in area["modules"]:
@@ -53,12 +56,6 @@ def test_the_tests_of_a_module_are_among_those_that_are_run() -> None:
         folder, _, name = inside.removeprefix("opendp_bayes/").rpartition("/")
         own = "/".join(part for part in (f"{plugin}tests", folder, f"test_{name}") if part)
         assert own in tests or not (PROJECT / own).exists(), module
-
-
-def test_reasons_are_of_modules_and_lines_that_are_there() -> None:
-    """A reason outlives its line unseen, and would then excuse another mistake. Negative
-    control; one mistake makes of a line another one.
-    """
     entries = [entry for entries in REASONS.values() for entry in entries]
     assert {entry["module"] for entry in entries} <= LISTED
     assert all(len(entry["reason"]) > 10 for entry in entries)

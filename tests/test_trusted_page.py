@@ -50,15 +50,12 @@ def long_sentences(text: str) -> list[str]:
     return [one for one in re.split(r"(?<=[.:;?])\s", text) if len(one.split()) > LONGEST]
 
 
-def test_the_page_is_what_the_generator_makes_of_every_file() -> None:
+def test_the_page_is_what_the_generator_makes_of_every_file_proof_and_test() -> None:
     found = trusted_page.PAGE.read_text(encoding="utf-8")
     assert found == trusted_page.page(), "run python -m tests.helpers.trusted_page"
     assert {room.folder for room in ROOMS if not room.only} == FOLDERS
     for room in ROOMS:
         assert (room.unlisted, room.absent) == (set(), set()), room.title
-
-
-def test_what_the_rooms_import_and_every_proof_and_test_are_there() -> None:
     listed = {f"{room.folder}/{name}.py" for room in ROOMS for name in (*room.files, "__init__")}
     for room in ROOMS:
         if "opendp-bayes-engines" not in room.folder:  # which goes by the door for plugins

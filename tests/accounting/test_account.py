@@ -133,7 +133,7 @@ def test_nothing_is_left_where_either_part_of_the_total_is_below_what_was_spent(
             account.check(Loss(**{of: 1e-3, "delta": delta}), UNIT)
 
 
-def test_refuses_what_cannot_be_added():
+def test_refuses_what_cannot_be_added_to_the_last_total():
     account = account_of(total(epsilon=1.0), spent(epsilon=0.1))
     with pytest.raises(LedgerError, match=r"ρ = 0\.1 cannot .* 'a' in epsilon"):
         account.check(Loss(rho=0.1), UNIT)
@@ -143,9 +143,6 @@ def test_refuses_what_cannot_be_added():
     with pytest.raises(LedgerError, match="the privacy unit contributions: 3, and"):
         account.check(Loss(epsilon=0.1), "changes: 3")
     account.check(Loss(epsilon=0.1), UNIT)
-
-
-def test_a_total_counts_as_it_was_stated_last_and_may_state_the_unit():
     account = account_of(total(epsilon=1.0), spent(epsilon=0.5), total(epsilon=0.25))
     assert (account.total.epsilon, account.spent.epsilon) == (0.25, 0.5)
     assert str(account.remaining) == "ε = 0"  # not -0

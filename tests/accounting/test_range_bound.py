@@ -75,8 +75,10 @@ def test_notices_what_is_no_metric(power: float) -> None:
     assert max(largest_excess(lambda u: u**power, seed, 3) for seed in (0, 1, 2)) > 1 + 1e-3
 
 
-def test_the_root_of_the_divergence_in_ball_arithmetic() -> None:
-    """Single coordinates: three concentrations in arithmetic progression, far and tiny."""
+def test_roots_and_gaps_of_the_divergence() -> None:
+    """Single coordinates: three concentrations in arithmetic progression, far and tiny. `eta(u)
+    = sqrt(1 - exp(-u^2))` has `eta'^2 + eta^2 <= 1`: its arcsine grows like u.
+    """
     for start in (1e-12, 0.01, 1.0, 1000.0):
         for step in (0.001, 1.0, 100.0):
             values = [oracles.real(start) + oracles.real(step) * i for i in range(3)]
@@ -90,10 +92,6 @@ def test_the_root_of_the_divergence_in_ball_arithmetic() -> None:
                 - ((values[1] + values[2]) / 2).lgamma()
             ).sqrt()
             assert far < near + other
-
-
-def test_gaps_are_those_of_concentrations_and_functions_of_the_root() -> None:
-    """`eta(u) = sqrt(1 - exp(-u^2))` has `eta'^2 + eta^2 <= 1`: its arcsine grows like u."""
     u = np.geomspace(1e-6, 6, 2000)
     eta = np.sqrt(-np.expm1(-(u**2)))
     slope = u * np.exp(-(u**2)) / eta

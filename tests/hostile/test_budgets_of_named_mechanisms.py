@@ -74,7 +74,7 @@ def test_noise_on_a_sample_spends_its_delta(rate: float) -> None:
     assert (loss.epsilon, loss.delta) == (pytest.approx(1.0), 0.5)
 
 
-def test_what_will_have_no_posterior_and_deltas_of_zero_or_one_are_refused() -> None:
+def test_what_will_have_no_posterior_or_needs_a_delta_is_refused() -> None:
     """Noise on a sample has no list of outcomes; nothing is debited, and another is answered."""
     analysis = plain_context(FRAME, {"changes": 1})
     settled: Any = {"size": SIZE, "nulls": "a"}
@@ -88,9 +88,6 @@ def test_what_will_have_no_posterior_and_deltas_of_zero_or_one_are_refused() -> 
             ob.calibrate(
                 ob.LaplaceParameters(1.0), size=SIZE, prior=PRIOR, epsilon=1.0, delta=delta
             )
-
-
-def test_a_sample_without_noise_says_that_it_needs_a_delta() -> None:
     template = obs.SamplingHistogram()
     public: Any = {"size": SIZE, "prior": PRIOR}
     for budget in ({"epsilon": 1.0}, {"rho": 0.1}):

@@ -129,7 +129,7 @@ def test_every_way_leaves_them_out(way: str, monkeypatch: pytest.MonkeyPatch) ->
         posterior.quantile(0.5, edges=range(7))
 
 
-def test_levels_merge_them_and_json_keeps_them() -> None:
+def test_levels_merge_them_and_other_posteriors_and_json_keep_them(release: Any) -> None:
     half = levels().posterior["half"]
     assert half.unordered == LEFT_OUT
     assert half.quantile(0.4).categories == ("young", "old")
@@ -145,9 +145,6 @@ def test_levels_merge_them_and_json_keeps_them() -> None:
         text = groups.to_json().replace(f'"{name}":["', f'"{name}":["x","')
         with pytest.raises(ValueError, match=f"{name}=.*must be left out, or have a label"):
             ob.Release.from_json(text)
-
-
-def test_other_posteriors_keep_what_has_no_order(release: Any) -> None:
     posterior = release.posterior
     assert posterior.given(["65+", "missing", "18-29"]).unordered == ("missing",)
     merged = posterior.merged({"none": ["missing", "other"], "old": ["45-64", "65+"]})
@@ -158,8 +155,10 @@ def test_other_posteriors_keep_what_has_no_order(release: Any) -> None:
         posterior.given(["18-29", "missing"]).quantile(0.5)
 
 
-def test_a_label_that_is_listed_is_in_the_order_and_one_unlisted_is_left_out_once() -> None:
-    """What a user lists in the order is in it: nulls may stand for the least or the largest."""
+def test_labels_that_are_listed_are_in_the_order_as_the_median_is() -> None:
+    """What a user lists in the order is in it: nulls may stand for the least or the largest.
+    Against the same draws without these labels, from which private counts hardly differ.
+    """
     listed = asked("age", categories=[*AGES, "missing"], nulls="missing", unknown="65+")
     assert listed.unordered == () == listed.posterior.quantile(0.5).left_out
     assert listed.posterior.quantile(0.5).category == "45-64"
@@ -171,10 +170,6 @@ def test_a_label_that_is_listed_is_in_the_order_and_one_unlisted_is_left_out_onc
         assert query.release().unordered == unordered
     both = asked("age", categories=AGES, nulls="none", unknown="none")
     assert (both.nulls, both.unknown, both.unordered) == (("none",), ("none",), ("none",))
-
-
-def test_the_median_is_that_of_the_records_in_order() -> None:
-    """Against the same draws without these labels, from which private counts hardly differ."""
     mechanism = ob.LaplaceParameters(3.0, total="private")
     drawn, prior = (31, 25, 30, 12, 90), (1.0, 2.0, 0.5, 1.5, 1.0)
     labels = ("a", "b", "c", "d", "missing")

@@ -290,16 +290,13 @@ def test_a_posterior_together_is_asked_for_and_does_not_refuse_the_releases(name
     assert made["both"].posterior.mean().sum() == pytest.approx(1, abs=1e-4)
 
 
-def test_groups_have_no_posterior_together() -> None:
+def test_groups_and_shares_without_a_posterior_are_refused() -> None:
     context = context_of(1.0, None)
     policies = {"nulls": {"c": "c0"}, "unknown": {"c": "c0"}}
     groups = {"column": "c", "by": "by", "categories": {"c": ["c0", "c1"], "by": ["n"]}}
     query = ob.survey(context.query(), {"groups": {**groups, **policies}})
     with pytest.raises(ValueError, match=r"questions\['groups'\]: is of groups"):
         query.check_joint()
-
-
-def test_a_share_that_leaves_a_table_no_posterior_is_refused() -> None:
     types = {"c": pl.Enum(["c0", "c1"]), "by": pl.Enum(["n", "e", "s"])}
     context = plain_context(
         pl.LazyFrame({"c": ["c0"] * 944, "by": ["n"] * 944}, schema=types), {"changes": 1}

@@ -80,7 +80,7 @@ def test_looks_at_one_level_add_their_information(case: str, size: int | None) -
             assert counts.std() == pytest.approx(std, abs=1e-4)
 
 
-def test_looks_that_are_left_out_or_the_same_are_noticed() -> None:
+def test_looks_are_told_from_others_by_what_they_counted_alone() -> None:
     """Negative control. Which combine could not tell from their names: their counts are far
     apart.
     """
@@ -94,9 +94,6 @@ def test_looks_that_are_left_out_or_the_same_are_noticed() -> None:
     del few["first"]
     with pytest.raises(ValueError, match=r"tables\['second'\], tables\['has said'\]: have"):
         ob.combine_tables(few)
-
-
-def test_a_name_does_not_matter_to_looks_at_a_column_of_a_joint_table() -> None:
     cells = [("n", "x"), ("n", "y"), ("s", "z")]
     table = ob.Release(
         (11, 4, 9), tuple(cells), (1.0,) * 3, ob.LaplaceParameters(1.0, total="private"),

@@ -157,7 +157,7 @@ def test_nothing_shown_is_an_answer_too():
     without.plot()
 
 
-def test_a_question_of_another_context_is_refused_before_its_data_are_read():
+def test_discovered_questions_are_of_their_own_context():
     """The distance of that Context may be another one, too."""
     other = context(contributions=5).query()
     for asked in (ob.discover(other, **CODE), ob.discover(context().query(), **CODE)):
@@ -166,9 +166,6 @@ def test_a_question_of_another_context_is_refused_before_its_data_are_read():
     mine = context()
     answers = ob.survey(mine.query(), {"code": ob.discover(mine.query(), **CODE), "vote": VOTE})
     assert answers.release()["code"].categories == ("A01", "B02", "C03")
-
-
-def test_categories_to_discover_are_a_question_of_its_own():
     asked = {**VOTE, "by": "town", "categories": {"vote": ["a", "b"], "town": "discover"}}
     message = (
         r"questions\['code'\]: categories\['town'\]='discover': .* ob\.discover\(query, 'town'\)"
@@ -177,7 +174,7 @@ def test_categories_to_discover_are_a_question_of_its_own():
         ob.survey(context().query(), {"code": asked})
 
 
-def test_a_plan_of_its_own_and_groups_of_the_others_go_together():
+def test_plans_and_groups_go_together_but_no_posterior_with_discovered_questions():
     query = context().query()
     of_some = ob.discover(query.filter(pl.col("vote") == "yes"), **CODE)
     listed = {"column": "vote", "categories": {"vote": ["yes", "no"], "town": ["here"]}}
@@ -186,9 +183,6 @@ def test_a_plan_of_its_own_and_groups_of_the_others_go_together():
     answers = asked.release()
     assert answers["code"].counts[0] == pytest.approx(267, abs=60)
     assert answers["vote"].groups == ("here",)
-
-
-def test_no_posterior_is_made_of_discovered_questions_together_with_others():
     asked = survey(context().query())
     with pytest.raises(ValueError, match="that are to be discovered"):
         asked.check_joint()

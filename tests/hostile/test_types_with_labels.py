@@ -110,7 +110,8 @@ def questions(query: Any, **vote: Any) -> dict[str, Callable[[], Any]]:
     }
 
 
-def test_a_type_hands_out_no_label_and_keys_must_be_given(opened: Any) -> None:
+def test_a_type_hands_out_no_label_whether_it_is_in_it_or_not(opened: Any) -> None:
+    """Guessed labels tell nothing: with or without a record of it the answer is the same."""
     query = opened.query()
     shown = [repr(opened), repr(query), repr(opened.schema), repr(query.domain)]
     for ask in (*questions(query, **VOTE).values(), *questions(query, **BUCKETS).values()):
@@ -120,10 +121,6 @@ def test_a_type_hands_out_no_label_and_keys_must_be_given(opened: Any) -> None:
     query = opened.query()
     with pytest.raises(ValueError, match="does not declare its"):
         ob.posterior(query, "vote", **BUCKETS)
-
-
-def test_a_label_is_refused_whether_it_is_in_the_type_or_not(opened: Any) -> None:
-    """Guessed labels tell nothing: with or without a record of it the answer is the same."""
     query = opened.query()
     answers = set()
     for label in (CANARY, "nobody"):

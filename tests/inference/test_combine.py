@@ -208,8 +208,10 @@ def test_two_looks_that_have_39711_data_sets(made, other):
     assert worst(found, every.sets[likely], special.softmax(log_weights)) < 1e-6
 
 
-def test_two_peaks_of_two_looks_are_both_seen(made):
-    """The first says next to nothing, the second much, far from it."""
+def test_two_looks_have_two_peaks_or_a_mode_between_them(made):
+    """The first says next to nothing, the second much, far from it. Two looks with Gaussian
+    noise are one look with their weighted mean.
+    """
     size, first = 10**9, 712_345_678
     broad, narrow = HellingerExponential(5.0), HellingerExponential(0.04)
     one = ((10, size - 10), size, broad, FLAT), ((first, size - first), size, narrow, FLAT)
@@ -218,11 +220,6 @@ def test_two_peaks_of_two_looks_are_both_seen(made):
     assert found.mean() == pytest.approx(other.mean(), rel=1e-6)
     assert found.mean() == pytest.approx(alone.mean(), abs=0.1 * alone.std()[0])
     assert found.std() == pytest.approx(other.std(), rel=1e-5)
-
-
-def test_smooth_noise_has_its_mode_between_the_looks():
-    """Two looks with Gaussian noise are one look with their weighted mean."""
-
     prior, noised = np.array([0.3, 2.0]), (True, True)
     looks = [
         DrawnCounts.of(np.array([30, 70]), DiscreteGaussian(3.0), noised),

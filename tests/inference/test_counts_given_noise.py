@@ -77,17 +77,14 @@ def test_of_a_private_number_the_posterior_is_the_definition(look, prior, most):
     assert max(found.values()) <= ERROR
 
 
-def test_two_looks_of_different_scales_with_a_prior_below_one():
+def test_two_looks_and_sums_that_hardly_any_tilt_can_move():
+    """Noise of so small a scale that every tilt has the same sum."""
     looks = Look("laplace", 150.0, [90, 700, -40]), Look("laplace", 90.0, [30, 560, 20])
     setting = Setting(looks, [0.3, 0.4, 0.5], 640)
     found = envelope.posterior(setting)
     assert max(envelope.errors(found, Dense(setting), range(3)).values()) <= ERROR
     wrong = Dense(replace(setting, looks=looks[:1]))
     assert max(envelope.errors(found, wrong, range(3)).values()) > ERROR
-
-
-def test_a_sum_that_hardly_any_tilt_can_move():
-    """Noise of so small a scale that every tilt has the same sum."""
     found = given_noise([-36_000_000, 160_000_000], [1, 1], DiscreteLaplace(192.0), size=70_000_000)
     # Both weights fall by `exp(-1 / 192)` for each record of the first count.
     assert found.counts.mean()[0] == pytest.approx(1 / np.expm1(2 / 192), rel=1e-3)
@@ -350,7 +347,7 @@ def test_a_narrow_group_among_wide_categories(monkeypatch):
     assert together.cdf(at) == pytest.approx(fine.together([[0, 2]])[0][0].cdf(at), abs=ERROR)
 
 
-def test_some_given_the_others_with_a_private_number_of_records():
+def test_some_given_the_others_and_draws_follow_the_posterior():
     """The counts of some are what they are among all."""
     noise, drawn, prior = DiscreteLaplace(4.0), (20, 5, 0, 31), (1.0, 0.3, 0.01, 2.0)
     found = given_noise(drawn, prior, noise, records_prior=stats.poisson(70))
@@ -359,9 +356,6 @@ def test_some_given_the_others_with_a_private_number_of_records():
     assert some.counts.cdf(at) == pytest.approx(found.counts.cdf(at)[:, :3], abs=ERROR)
     merged = found.together([[0, 1, 2]])[0][0]
     assert some.records.cdf(at * 2)[:, 0] == pytest.approx(merged.cdf(at * 2)[:, 0], abs=ERROR)
-
-
-def test_draws_follow_the_posterior():
     setting = Setting((Look("laplace", 2.0, [1, 2, 3]),), [1.0, 0.5, 2.0], 6)
     every = EveryCount(setting)
     table = dict(zip(map(tuple, every.sets.tolist()), every.weights, strict=True))

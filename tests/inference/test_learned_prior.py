@@ -160,7 +160,8 @@ def test_ordered_effects_find_a_smooth_truth():
     assert errors[1] < 0.85 * errors[0]
 
 
-def test_margins_that_have_effects():
+def test_margins_that_have_effects_and_the_covariance_of_a_walk():
+    """In three combinations of another variable; not those of a variable without order."""
     places = {name: np.arange(16) // 2**at % 2 for at, name in enumerate("abcd")}
 
     def named(number):
@@ -173,10 +174,6 @@ def test_margins_that_have_effects():
         ["a", "b", "c", "ab", "ac", "bc"],
     ]
     assert named(4) == [*"abcd", "ab", "ac", "ad", "bc", "bd", "cd"]
-
-
-def test_effects_add_to_none_and_those_of_a_walk_have_the_covariance_of_one():
-    """In three combinations of another variable; not those of a variable without order."""
     places = {"a": np.arange(18) // 3, "b": np.arange(18) % 3}
     size, centred = 6, np.eye(6) - 1 / 6
     until = np.tril(np.ones((size, size)))[:, 1:]  # sums of steps
@@ -236,13 +233,10 @@ def test_slopes_are_those_of_the_likelihood(shape, ordered):
         assert of_u[:, j] == pytest.approx((up - down) / 2e-2, rel=1e-2, abs=1e-2)
 
 
-def test_probabilities_of_a_count_sum_to_one():
+def test_probabilities_of_counts_sum_to_one_where_chains_start():
     points = Points(-3.0, 5.0)
     assert points.pmf(np.arange(4000)).sum(axis=1) == pytest.approx(1.0, abs=1e-9)
     assert points.pmf(np.arange(40)).sum(axis=1).min() < 0.1
-
-
-def test_chains_start_where_components_reach_every_count():
     cells = Cells(table([10**7, 3, 0, 8], DiscreteLaplace(2.0), (2, 2)))
     a = np.full((1, cells.shown.size), 4 / cells.shown.size)
 

@@ -321,7 +321,7 @@ def test_listed_data_sets_are_those_of_the_posterior(monkeypatch):
     assert found - found[0] == pytest.approx(np.subtract(exact, exact[0]), abs=1e-9)
 
 
-def test_what_has_no_likelihood_of_its_own_is_refused():
+def test_what_has_no_likelihood_of_its_own_or_no_records():
     groups = grouped(((1, 2), (3, 4)))
     wrong = {"GroupedRelease": groups, "Noise": groups["g"].posterior, "int": 3}
     functions = ob.log_likelihood, ob.noise_aware_posterior
@@ -335,9 +335,6 @@ def test_what_has_no_likelihood_of_its_own_is_refused():
     many = made((500,) * 4, (*"abcd",), ob.mechanisms.HellingerExponential(0.1), 2000)
     with pytest.raises(ValueError, match="sum over all data sets"):
         ob.log_likelihood(many)
-
-
-def test_without_records_every_probability_is_alike():
     nothing = made((3, -3), ("a", "b"), ob.LaplaceParameters(2.0), 0)
     assert np.ptp(ob.log_likelihood(nothing)([[0.5, 0.5], [0.1, 0.9]])) == 0
 

@@ -58,8 +58,10 @@ def test_of_every_data_set(made, level):
     assert found.category == made.categories[found.probabilities.argmax()]
 
 
-def test_in_another_order_it_is_of_that_order(made):
-    """The order is that of the categories, not of labels or of counts."""
+def test_another_order_and_the_value_within_a_bin(made):
+    """The order is that of the categories, not of labels or of counts. The records of a bin are
+    spread evenly, so that the distribution function is linear there.
+    """
     order = (2, 0, 3, 1)
     turned = made.posterior.merged(
         {made.categories[place]: [made.categories[place]] for place in order}
@@ -70,10 +72,6 @@ def test_in_another_order_it_is_of_that_order(made):
     expected = weights @ (1 - special.betainc(upto, a.sum(axis=1, keepdims=True) - upto, 0.4))
     found = turned.quantile(0.4).probabilities
     assert np.cumsum(found)[:-1] == pytest.approx(expected, abs=ERROR)
-
-
-def test_the_value_within_a_bin(made):
-    """The records of a bin are spread evenly, so that the distribution function is linear there."""
     edges = [10.0, 12.0, 20.0, 21.0, 40.0]
     found = made.posterior.quantile(0.6, edges=edges).value
     sets, weights = brute_force.data_sets(made, LARGEST)

@@ -162,7 +162,8 @@ def laws(shapes, modes=0.0, shares=(0.1, 0.2, 0.3, 0.4)):
     return Proposals(np.linspace(0, 2, 5), np.array(shares), *both)
 
 
-def test_proposals_with_modes_at_the_shapes_are_dirichlet():
+def test_proposals_are_dirichlet_and_draws_have_their_density():
+    """So the weights of draws of one law, for another, are 1 on average."""
     beta = np.array([0.5, 2.0, 40.0])
     some = laws(beta, np.log(beta))
     log_kappa, log_m = some.draw(20_000, np.random.default_rng(0))
@@ -173,10 +174,6 @@ def test_proposals_with_modes_at_the_shapes_are_dirichlet():
     density = np.exp(log_m[:9] @ beta)
     found = np.exp(some.log_density(np.ones(9), log_m[:9]))
     assert found / density == pytest.approx(found[0] / density[0])
-
-
-def test_draws_have_the_density_that_is_said():
-    """So the weights of draws of one law, for another, are 1 on average."""
     first, second = laws([2.0, 3.0, 9.0]), laws([3.0, 4.0, 8.0], [0.3, 0.0, -0.2], (0.25,) * 4)
     drawn = first.draw(40_000, np.random.default_rng(0))
 

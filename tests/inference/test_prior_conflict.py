@@ -61,7 +61,7 @@ def test_data_of_the_prior_give_no_warning(mechanism, k, columns, size, prior, r
         assert warned(released(drawn, mechanism, size, prior, columns)) == []
 
 
-def test_sparse_tables_give_one_and_margins_are_compared():
+def test_what_is_a_conflict_and_what_is_none():
     """Records of one row alone, of which the prior gives the other rows some."""
     (message,) = warned(sparse())
     assert ob.noise_aware_posterior(sparse()) is not None  # no law is asked, and nothing said
@@ -73,9 +73,6 @@ def test_sparse_tables_give_one_and_margins_are_compared():
     (message,) = warned(released(drawn.ravel(), GAUSSIAN, 1000, columns=200))
     assert "number of records with row=1 is" in message
     assert warned(released(drawn.ravel(), GAUSSIAN, 1000)) == []  # no margins
-
-
-def test_what_is_no_conflict():
     posterior = ob.noise_aware_posterior(sparse(k=400, columns=20))
     posterior.merged({"few": [(0, 0), (0, 1)]}).mean()
     posterior.marginal("row").mean()

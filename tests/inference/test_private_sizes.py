@@ -138,7 +138,8 @@ def frequencies(rows, weights, sets):
     return found, np.sqrt((weights[:, None] ** 2 * (same - found) ** 2).sum(axis=0))
 
 
-def test_counts_are_drawn_from_their_law():
+def test_counts_are_drawn_from_their_law_and_of_many_groups_together():
+    """What is off by a part of a record in each count is seen in all of them."""
     noise, a = DiscreteLaplace(1.0), np.array([0.7, 2.0])
     mixtures = module.PrivateSizes(DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0))
     counts, log_weight = mixtures.counts(a, 4000, np.random.default_rng(0))
@@ -153,10 +154,6 @@ def test_counts_are_drawn_from_their_law():
         # Negative control: another concentration.
         other = special.softmax(log_terms(noise, drawn, a[::-1] * 3, 60))[sets[:, 0], sets[:, 1]]
         assert np.max(np.abs(found - other) / error) > LIMIT + 1
-
-
-def test_counts_of_many_groups_have_their_numbers_of_records_together():
-    """What is off by a part of a record in each count is seen in all of them."""
     noise, a, rng = DiscreteLaplace(4.0), np.array([3.0, 5.0, 9.0]), np.random.default_rng(0)
     drawn = rng.poisson(200.0, (60, 3)) + noise.simulate((60, 3), rng)
     mixtures = module.PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))

@@ -159,16 +159,13 @@ def test_of_nan_every_probability_is_nan(made):
     assert np.array_equal(errors.cdf([0.2, np.nan]), [0.5, np.nan], equal_nan=True)
 
 
-def test_of_one_draw_there_is_no_deviation_and_a_ratio_is_compared_with_zero(made):
+def test_what_has_no_deviation_no_order_or_is_no_function(made) -> None:
     with pytest.raises(ValueError, match="draws=1: must be at least 2"):
         made.posterior.quantity(lambda p: p["a"], draws=1)
     assert np.isfinite(made.posterior.quantity(lambda p: p["a"], draws=2).std())
     ratio = made.posterior.ratio("a", "b")
     assert ratio.probability(above=0.0).value == 1
     assert ratio.probability() == ratio.probability(above=1.0) != ratio.probability(above=0.0)
-
-
-def test_what_is_no_function_or_has_no_order_is_refused() -> None:
     guarantee = ob.PrivacyGuarantee(10, 1, ob.PrivacyLoss(0.1, 0.005, 0.2), "MaxDivergence")
     cells = (("a", 1), ("a", 2))
     table = ob.Release((4, 6), cells, (1.0,) * 2, ob.LaplaceParameters(10.0), guarantee, ("x", "y"))

@@ -60,7 +60,7 @@ def test_right_draws_agree_and_atoms_and_peaks_without_draws_are_noticed():
     assert look(two_peaks, np.ones(3), at_release) > LARGEST
 
 
-def test_the_error_of_weighted_draws_is_how_far_they_spread():
+def test_errors_of_weighted_draws_and_climbs_end_at_the_top():
     """Where the heavy ones are far out, which their effective number does not know."""
     rng, means, squares = np.random.default_rng(2), [], []
     for _ in range(400):
@@ -71,9 +71,6 @@ def test_the_error_of_weighted_draws_is_how_far_they_spread():
         means.append(mean)
         squares.append(square)
     assert np.mean(squares, axis=0) == pytest.approx(np.var(means, axis=0), rel=0.25)
-
-
-def test_a_climb_ends_at_the_top():
     prior = np.array([0.01, 1.0, 1.0])
     heights = two_peaks(SETS) + log_rising(SETS, prior).sum(axis=1)
     starts = np.array([[50, 5, 5], [20, 20, 20], [0, 0, 60]])

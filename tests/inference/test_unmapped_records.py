@@ -69,7 +69,7 @@ def test_it_is_said_where_the_exact_posterior_says_so(scale: float) -> None:
     assert {found for found, _ in told} == {True, False}
 
 
-def test_counts_that_match_or_that_noise_alone_makes() -> None:
+def test_matching_records_and_those_in_no_group_are_told() -> None:
     rng = np.random.default_rng(1)
     counts, wrong = np.array([60, 50, 890]), 0  # a share of .89
     for _ in range(2000):
@@ -84,9 +84,6 @@ def test_counts_that_match_or_that_noise_alone_makes() -> None:
         f" {LOOK} of vote."
     )
     assert list(unmatched_in(release((9, -1), ("yes", "no"), **dropped))) == []
-
-
-def test_records_in_no_group_are_told_where_their_number_is_public() -> None:
     guarantee = PrivacyGuarantee(500, 1, LOSS, "MaxDivergence")
     groups = GroupedRelease(
         ("n", "s"),

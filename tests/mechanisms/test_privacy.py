@@ -147,7 +147,7 @@ def test_the_map_is_zero_at_zero_and_does_not_decrease(name: str) -> None:
             assert values == sorted(values)
 
 
-def test_closed_forms() -> None:
+def test_closed_forms_and_what_has_no_bound() -> None:
     """Certified bounds lie above them, by no more than rounding and the sampler's error."""
     prior, epsilon, size = np.ones(2), 0.8, 50
     nominal = [
@@ -164,9 +164,6 @@ def test_closed_forms() -> None:
     assert Fraction(
         LaplaceParameters(0.1).proven_loss(1, size=size, prior=prior).epsilon
     ) >= 1 / Fraction(0.1)
-
-
-def test_no_bound_of_the_local_sensitivity_and_too_large_hockey_sticks() -> None:
     loss = HellingerExponential(2.0, sensitivity="local").proven_loss(1, size=10, prior=np.ones(2))
     assert (loss.epsilon, loss.range, loss.rho) == (math.inf, math.inf, math.inf)
     mechanism = SmoothHellingerExponential(0.2, beta=0.3)

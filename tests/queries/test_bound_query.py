@@ -65,7 +65,7 @@ LABELS = {"categories": ["yes", "no"], "nulls": "none", "unknown": "none"}
 GROUPED = LABELS | {"categories": {"vote": ["yes", "no"], "region": ["n", "s"]}}
 
 
-def test_a_query_of_another_kind_is_counted_and_debited():
+def test_queries_of_other_kinds_are_counted_or_refused():
     context = listed(loss=400.0, parts=2)
     query = ListQuery(context.query(), None)
     assert isinstance(query, Countable)
@@ -75,9 +75,6 @@ def test_a_query_of_another_kind_is_counted_and_debited():
     groups = ob.posterior(query, "vote", by="region", **GROUPED)
     assert groups.release().counts == ((2, 0, 1), (0, 1, 1))
     assert context.remaining_privacy_loss() == []
-
-
-def test_what_cannot_count_or_group_is_refused():
     with pytest.raises(TypeError, match="query on a polars frame"):
         ask(object(), Question((Variable("vote"),)))
     assert not isinstance(listed().query(), Countable)

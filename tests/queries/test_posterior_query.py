@@ -165,7 +165,7 @@ def test_the_user_s_plan_comes_first(name):
 
 
 # --- filters
-def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_it():
+def test_releases_beyond_the_budget_or_without_the_data_are_refused_first():
     whole = context()
     ask(whole.query(epsilon=0.75)).release()
     with pytest.raises(ValueError, match=r"loss 0\.5 .*: 1\.0, less 0\.75 .* about 0\.25\."):
@@ -178,9 +178,6 @@ def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_i
     ask(whole.query(epsilon=whole.remaining_privacy_loss())).release()
     with pytest.raises(ValueError, match="left of the Context's budget"):
         ask(whole.query(epsilon=1e-3)).release()
-
-
-def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anything():
     whole = plain_context(pl.concat([DATA] * 20), {"changes": 1})
     before = whole.remaining_privacy_loss()
     asked = {"column": "x", "size": 20 * SIZE, "nulls": "none"}
@@ -399,7 +396,8 @@ def test_units_that_do_not_bound_records_are_refused_by_name(name):
     assert "file an issue" not in str(found.value)
 
 
-def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
+def test_plans_that_fail_or_prove_nothing_are_refused_before_the_data_are_read():
+    """Whatever features are enabled."""
     made = context({"contributions": 1, "identifier": "id"}, split_evenly_over=2)
     limited = made.query().truncate_per_group(1, by=["g"])
 
@@ -413,10 +411,6 @@ def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
     assert asked(
         limited.truncate_num_groups(2, by=["g"], keep="first")
     ).release().d_in == ob.Distance(2, 2, 1)
-
-
-def test_plans_and_bounds_that_prove_nothing_are_refused():
-    """Whatever features are enabled."""
     words = pl.col("s")
     for applied in (
         words.map_elements(lambda text: text[:1], pl.String),

@@ -124,7 +124,7 @@ EXPONENTIAL = {"mechanism": ob.mechanisms.HellingerExponential(1.0), "guarantee"
 PUBLIC = replace(GROUPS, noisy_counts=((3, 1), (0, 4), (2, 7)), rest=3, **EXPONENTIAL)
 
 
-def test_counts_of_a_group_of_one_table_are_its_part_of_them() -> None:
+def test_counts_labels_and_orders_of_groups_tell_releases_apart() -> None:
     """Of three groups of two categories, none of whose counts are those of another."""
     of_28 = PrivacyGuarantee(28, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence")
     made = replace(PUBLIC, mechanism=ob.KNormParameters(1.0), guarantee=of_28, rest=11)
@@ -136,9 +136,6 @@ def test_counts_of_a_group_of_one_table_are_its_part_of_them() -> None:
     sizes = {"s": 8, "n": 5, "m": 3}
     sized = made.with_sizes(sizes)
     assert {group: sum(one.counts) for group, one in sized.items()} == sizes
-
-
-def test_labels_of_groups_and_orders_tell_releases_apart() -> None:
     one, other = (replace(GROUPS, groups=(label, 2, 3)) for label in (1, True))
     assert one != other
     assert len({one, other}) == 2
@@ -174,7 +171,7 @@ def test_releases_of_two_models_are_not_combined(changes: dict[str, Any]) -> Non
                 check_releases(releases, records, draws_may_agree=False)
 
 
-def test_numbers_of_the_same_records_are_public_and_equal() -> None:
+def test_numbers_and_rules_of_the_same_records_are_equal() -> None:
     """Of two releases, and of three of which one says nothing."""
     private = replace(SECOND, mechanism=NOISE, guarantee=guarantee(None))
     both = (FIRST, replace(SECOND, guarantee=guarantee(10)))
@@ -189,9 +186,6 @@ def test_numbers_of_the_same_records_are_public_and_equal() -> None:
             check_releases(releases, "same", draws_may_agree=False)
     check_releases((FIRST, other), "different", draws_may_agree=False)
     assert number_of_records((FIRST, other), "different") == 21
-
-
-def test_rows_limited_by_a_rule_are_not_all_rows_whichever_comes_first() -> None:
     limited = replace(
         SECOND, guarantee=guarantee(10, truncated=True, kept="the first row of each id")
     )

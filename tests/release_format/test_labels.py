@@ -140,7 +140,7 @@ FRAME = pl.LazyFrame({"a": [0, 1], "b": [0, 1], "vote": ["yes", "no"]})
 VOTE = {"categories": ["yes", "no"], "nulls": "no", "unknown": "no"}
 
 
-def test_keys_priors_and_names_are_of_the_types_that_were_stated():
+def test_keys_priors_and_values_are_of_the_types_that_were_stated():
     """`(True, 0)` was the group of `(1, 0)`, under the name `(True, 0)`."""
     keys = with_groups(VOTE, {"a": [1, True], "b": [1, 0]})
     with pytest.raises(TypeError, match=r"True does not fit .*Int64"):
@@ -152,10 +152,6 @@ def test_keys_priors_and_names_are_of_the_types_that_were_stated():
     with pytest.raises(TypeError, match="be a str, not Answer"):
         ob.survey(query(FRAME, contributions=1), {Answer.YES: asked})
     ob.survey(query(FRAME, contributions=1), {"yes": asked}, share={Answer.YES: 1})
-
-
-# --- where results are looked up
-def test_values_of_a_table_of_different_types_stay_apart():
     marginal = TABLE.posterior.marginal("region")
     assert [type(label) for label in marginal.categories] == [int, bool]
     assert marginal.mean() == pytest.approx([52 / 64, 12 / 64], abs=0.01)
@@ -166,6 +162,9 @@ def test_values_of_a_table_of_different_types_stay_apart():
     axes = TABLE.plot()
     assert [text.get_text() for text in axes.get_yticklabels()] == ["1", "True"]
     pyplot.close(axes.figure)
+
+
+# --- where results are looked up
 
 
 @pytest.mark.usefixtures("short_chains")
@@ -197,7 +196,7 @@ def test_documents_and_sizes_of_groups_of_different_types():
     }
 
 
-def test_categories_are_found_and_functions_get_each_by_their_own_label():
+def test_categories_functions_and_releases_are_by_their_own_label():
     release = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), guarantee(8))
     posterior = release.posterior
     assert posterior[np.int64(1)].mean() == posterior[1].mean()
@@ -220,9 +219,6 @@ def test_categories_are_found_and_functions_get_each_by_their_own_label():
     assert cumulative[0].mean() == pytest.approx(31 / 40, abs=0.01)
     with pytest.raises(KeyError, match=r"not a quantity; .* 0, 1"):
         cumulative[True]
-
-
-def test_releases_of_labels_of_other_types_are_not_read_together():
     numbers = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), guarantee(8))
     booleans = replace(numbers, categories=(False, True))
     with pytest.raises(ValueError, match=r"release all .*same categories"):

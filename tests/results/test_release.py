@@ -47,7 +47,7 @@ def test_a_release_is_frozen(field):
         setattr(release(), field, None)
 
 
-def test_a_release_is_a_value_and_not_the_data_that_it_holds():
+def test_a_release_is_a_value_whose_plug_ins_are_betas_or_a_dirichlet():
     """What a measurement drew has no posterior; the same in another order would be another rule."""
     assert release() == release()
     assert hash(release()) == hash(release())
@@ -62,10 +62,6 @@ def test_a_release_is_a_value_and_not_the_data_that_it_holds():
     made = release()
     made.concentration[0] = 99.0
     assert made.concentration[0] == 3.5
-
-
-# --- the plug-in posterior
-def test_plug_ins_are_the_beta_of_the_first_or_a_dirichlet():
     made = release(noisy_counts=(7, 3), categories=("yes", "no"), prior=(1.0, 2.0), size=10)
     assert made.plug_in.dist.name == "beta"
     assert made.plug_in.args == (8.0, 5.0)
@@ -77,6 +73,9 @@ def test_plug_ins_are_the_beta_of_the_first_or_a_dirichlet():
     assert isinstance(made.plug_in, type(stats.dirichlet([1.0, 1.0])))
     assert made.plug_in.alpha.tolist() == [3.5, 1.0, 4.0]
     assert made.plug_in.mean() == pytest.approx(np.array([3.5, 1.0, 4.0]) / 8.5)
+
+
+# --- the plug-in posterior
 
 
 # --- JSON

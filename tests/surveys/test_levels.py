@@ -227,7 +227,8 @@ def test_learned_levels_cover_what_they_promise(size: int | None) -> None:
     assert states > 0.8  # of 60, seen .89 of 35
 
 
-def test_every_level_adds_up_in_each_draw(posterior: Any) -> None:
+def test_levels_add_up_in_each_draw_and_have_the_computed_laws(posterior: Any) -> None:
+    """Kolmogorov-Smirnov and chi-squared tests, wrong less than once in 1000 seeds."""
     drawn = posterior.sample(50, random_state=3)
     for name, parts in PARTS.items():
         sums = np.stack([np.bincount(parts, row) for row in drawn["county"]])
@@ -238,10 +239,6 @@ def test_every_level_adds_up_in_each_draw(posterior: Any) -> None:
     assert np.array_equal(
         posterior["state"].sample(5, random_state=3), posterior.sample(5, 3)["state"]
     )
-
-
-def test_draws_have_the_laws_that_are_computed(posterior: Any) -> None:
-    """Kolmogorov-Smirnov and chi-squared tests, wrong less than once in 1000 seeds."""
     p_values = []
     for level in posterior.values():
         shares = level.sample(4000, random_state=1)

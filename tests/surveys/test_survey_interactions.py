@@ -213,7 +213,7 @@ def test_the_direction_follows_the_measured_pairs_of_more_than_one_level() -> No
 
 
 # The joint law.
-def test_fitted_weights_have_the_tables_and_keep_the_interaction() -> None:
+def test_fitted_weights_keep_tables_interactions_and_empty_cells() -> None:
     """What has a clique's table changes no odds ratio of the outer two."""
     rng = np.random.default_rng(0)
     levels = np.indices((2, 3, 2)).reshape(3, -1)
@@ -230,9 +230,6 @@ def test_fitted_weights_have_the_tables_and_keep_the_interaction() -> None:
     odds = cube[0, :, 0] * cube[1, :, 1] / cube[0, :, 1] / cube[1, :, 0]
     wanted = interaction[0, 0] + interaction[1, 1] - interaction[0, 1] - interaction[1, 0]
     np.testing.assert_allclose(np.log(odds), wanted, rtol=1e-9)
-
-
-def test_cells_that_cannot_be_stay_empty() -> None:
     weights = np.array([[0.0], [1.0], [1.0], [1.0]])
     found = fitted(weights, [np.array([0, 0, 1, 1])], [np.array([[0.3], [0.7]])], 30, 1e-12)
     np.testing.assert_allclose(found[:, 0], [0, 0.3, 0.35, 0.35])

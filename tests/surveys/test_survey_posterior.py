@@ -122,7 +122,7 @@ def test_answers_agree_and_find_the_truth(size: int | None) -> None:
     assert abs(found.records.mean() - SIZE) < 5 * found.records.std() + 1e-9
 
 
-def test_surveys_are_independent_of_others_and_of_what_nothing_ties() -> None:
+def test_surveys_are_independent_and_conditionals_are_ratios() -> None:
     (assumed,) = posterior().independences
     assert ({*assumed[:2]}, assumed[2]) == ({("vote",), ("region",)}, ("age",))
     table, other = posterior().marginal("vote"), posterior(None).marginal("vote")
@@ -131,9 +131,6 @@ def test_surveys_are_independent_of_others_and_of_what_nothing_ties() -> None:
     np.testing.assert_allclose(compared.std(), np.hypot(table.std(), other.std()), rtol=0.1)
     with pytest.raises(ValueError, match=r"other: has .* \(True, False\), not"):
         table.compare(posterior().marginal("age"))
-
-
-def test_conditionals_are_ratios() -> None:
     found = posterior()
     pair = found.marginal("age", "vote").sample(50, random_state=3)[:, :3]
     given = found.conditional("vote", age=True)
@@ -299,7 +296,7 @@ def test_refuses_what_does_not_fit(given: Any, message: str | None) -> None:
         survey_posterior(given)
 
 
-def test_names_the_table_to_leave_out() -> None:
+def test_tables_to_leave_out_are_named_and_draws_that_agree_are_looks() -> None:
     labels: Any = {f"w{at}": tuple(range(12)) for at in range(4)}
     pairs = [(0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3)]
 
@@ -311,9 +308,6 @@ def test_names_the_table_to_leave_out() -> None:
 
     with pytest.raises(ValueError, match=r"20736 cells.*leave out 'w01'"):
         survey_posterior({f"w{a}{b}": table(a, b) for a, b in pairs})
-
-
-def test_two_draws_that_agree_are_two_looks() -> None:
     both = {"vote": release("vote"), "again": release("vote")}
     renamed = {"vote": both["vote"], "table": release("age", "vote")}
     with pytest.raises(ValueError, match="draws_may_agree=True"):

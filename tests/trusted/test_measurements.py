@@ -239,7 +239,7 @@ def test_public_sizes_and_registration_are_asked_of_those_that_need_them():
     assert measurement(DATA).loss.method == "trivial"
 
 
-def test_composition_with_opendp_s_laplace():
+def test_compositions_and_casts_of_opendp_take_our_measurements():
     counts = ob.t.make_categorical_counts(
         INPUT, dp.change_one_distance(), column="x", size=SIZE, nulls="a"
     )
@@ -259,9 +259,6 @@ def test_composition_with_opendp_s_laplace():
     assert isinstance(first, ob.Release)
     assert isinstance(second, ob.Release)
     assert len(third) == 3
-
-
-def test_opendp_s_own_casts_take_our_measurements():
     pure = posterior() >> ob.m.then_laplace_parameters(PURE, 4.0)
     assert dp.c.make_approximate(pure).map(1) == (0.5, 0.0)
     assert dp.c.make_pureDP_to_zCDP(pure).map(1) == pytest.approx(0.125)

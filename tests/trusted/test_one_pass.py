@@ -90,7 +90,7 @@ def test_one_identifier_more_moves_every_count_by_no_more_than_is_stated(unit, p
         assert np.abs(one - other).sum() <= distance
 
 
-def test_a_limit_counts_fewer_rows_in_each_question() -> None:
+def test_limits_plans_and_spaces_of_questions_are_apart() -> None:
     """The negative control: without its limit, five rows of one person move more than 2."""
     rows: list[Row] = [(9, 0, "x")] * 5
     unit, plan = UNITS[3]
@@ -99,9 +99,6 @@ def test_a_limit_counts_fewer_rows_in_each_question() -> None:
     survey, data = asked(rows, {"contributions": 1}, lambda q: q)
     together, each = in_one_pass(frames_of_the_same_rows(survey.questions.values()))
     assert [one(together(data)).sum() for one in each] == [5, 5, 5]
-
-
-def test_questions_by_different_plans_and_spaces_are_apart() -> None:
     one, other = (asked([], {"contributions": 1}, plan)[0] for _, plan in UNITS[:2])
     mixed = [one.questions["age"], other.questions["age"]]
     assert frames_of_the_same_rows(mixed) == []

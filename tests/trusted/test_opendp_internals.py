@@ -92,15 +92,12 @@ def test_a_query_of_a_frame_has_its_plan(query: Any) -> None:
     assert plan.collect_schema().names() == ["vote", "age"]
 
 
-def test_an_object_remembers_what_made_it_until_that_is_taken() -> None:
+def test_objects_remember_what_made_them_and_frames_are_made_of_domains() -> None:
     measurement = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), 1.0)
     assert vars(measurement)["__opendp_dict__"]
     internals.forget_origin(measurement)
     assert "__opendp_dict__" not in vars(measurement)
     internals.forget_origin(measurement)  # of what has none
-
-
-def test_frames_are_made_of_domains_and_these_of_columns() -> None:
     columns = [dp.series_domain("vote", dp.option_domain(dp.atom_domain(T=str)))]
     frame = internals.frame_of(dp.lazyframe_domain(columns))
     assert frame.collect_schema() == {"vote": pl.String}

@@ -77,8 +77,10 @@ def test_bounds_of_every_step_before_are_about_the_columns_of_then(limited: Any)
         ob.posterior(made.with_columns(s=C("i")).truncate_per_group(1, by=["s"]), **OF_I)
 
 
-def test_bounds_are_remembered_and_windows_are_no_limits() -> None:
-    """The second one too, and columns that are expressions."""
+def test_bounds_and_coded_names_are_followed_and_windows_are_no_limits() -> None:
+    """The second one too, and columns that are expressions. What `select` leaves out is not
+    coded any more, nor what `with_columns` replaces.
+    """
     for by in (["s"], [C("s")], ["i", "s"], [C("x"), C("s")]):
         bounds = [Bound(by=["x"], per_group=2, num_groups=1), Bound(by=by, per_group=1)]
         unit = dp.unit_of(contributions=bounds)
@@ -90,10 +92,6 @@ def test_bounds_are_remembered_and_windows_are_no_limits() -> None:
         predicate = numbers.over("p", mapping_strategy=strategy) < 2
         with pytest.raises(ValueError, match=r"over looks at other|cannot be carried"):
             ob.posterior(query(of_persons()).filter(predicate), **OF_I)
-
-
-def test_coded_names_and_constants_of_a_select_are_followed() -> None:
-    """What `select` leaves out is not coded any more, nor what `with_columns` replaces."""
     for plan in (
         lambda q: q.select("i", bin=C("i") + 1).filter(C("bin") > 0),
         lambda q: q.with_columns(bin=C("i") + 1).filter(C("bin") > 0),
@@ -108,7 +106,7 @@ def test_coded_names_and_constants_of_a_select_are_followed() -> None:
         assert ob.posterior(query().select(i=mixed), **OF_I).release().d_in == 1
 
 
-def test_every_part_of_an_expression_is_looked_at() -> None:
+def test_parts_of_expressions_mappings_and_computed_keys() -> None:
     """Of a condition, both values and the predicate; of a division, either side."""
     for value in (
         (C("i") + C("i").sum()) == 1,
@@ -123,9 +121,6 @@ def test_every_part_of_an_expression_is_looked_at() -> None:
     coded = query().with_columns(bin=CUT)
     with pytest.raises(ValueError, match=r"with_columns: pl\.when or fill_nan is"):
         ob.posterior(coded.with_columns(i=pl.when(C("bin") == "a").then(1).otherwise(0)), **OF_I)
-
-
-def test_types_of_mappings_and_rules_of_computed_keys() -> None:
     mapped = C("s").replace_strict({"a": "b"}, default="c", return_dtype=pl.Categorical)
     with pytest.raises(ValueError, match="replace_strict to Categorical makes a Categorical"):
         ob.posterior(query().with_columns(b=mapped), **OF_I)

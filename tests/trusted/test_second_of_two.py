@@ -115,7 +115,8 @@ def test_places_of_either_kind_that_differ_are_warned_of(policy: str, place: Any
         ob.survey(query(), {"table": TABLE, "town": TOWN, "sex": SEX})
 
 
-def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
+def test_questions_have_columns_and_shares_of_their_own() -> None:
+    """Whichever comes first, and of three."""
     listed = {"year": [3, 1, 2], "sex": ["m", "f"]}
     by = {"by": ["year", "sex"], **with_groups(TOWN, listed)}
     rest = {"year": 3, "sex": "f"}
@@ -127,10 +128,6 @@ def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
     assert survey["table"].counts == (9, 0, 0, 9, 0, 9)
     groups: Any = survey["town"]
     assert groups.groups == tuple(product([3, 1, 2], ["m", "f"]))
-
-
-def test_questions_of_two_plans_have_shares_of_their_own() -> None:
-    """Whichever comes first, and of three."""
     shares = {"year": {**YEAR, "share": 3}, "sex": SEX, "town": {**TOWN, "share": 4}}
     found = ob.survey(query(), shares).share
     assert found == {"year": 3 / 8, "sex": 1 / 8, "town": 4 / 8}
@@ -168,7 +165,7 @@ def test_balanced_groups_leave_no_record_in_none(monkeypatch: pytest.MonkeyPatch
     assert counts == [[100, 100, 101, 100, 100, 101], [200, 201, 201], [200, 201, 201]]
 
 
-def test_labels_of_groups_and_levels_are_kept() -> None:
+def test_labels_integers_and_enums_are_kept_or_widened() -> None:
     """Beside merges that are not in the order of the alphabet, nor of the categories."""
     assert repr(ob.DROP) == "DROP"
     assert repr({"nulls": ob.DROP}) == "{'nulls': DROP}"
@@ -183,12 +180,6 @@ def test_labels_of_groups_and_levels_are_kept() -> None:
     assert made["thirds"]["merge"] == {**merges["thirds"], "none": ["none"], "other": ["other"]}
     made = ob.levels("x", labels, merges=merges, nulls="60", unknown="other")
     assert made["thirds"]["merge"] == {**merges["thirds"], "other": ["other"]}
-
-
-# --- frames and Contexts
-
-
-def test_integers_are_widened_and_enums_read_as_they_were() -> None:
     narrow = {"a": pl.Int8, "b": pl.Int16, "c": pl.UInt8, "d": pl.UInt16, "e": pl.Int32}
     frame = pl.DataFrame({name: [1, 2] for name in narrow}, schema=narrow)
     for given in (frame, frame.lazy()):
@@ -200,6 +191,9 @@ def test_integers_are_widened_and_enums_read_as_they_were() -> None:
     for columns in (["e"], ["n"], ["e", "n"], ["n", "e"]):
         with ob.on_disk(frame.select(columns)) as scan:
             assert scan.collect().equals(frame.select(columns))
+
+
+# --- frames and Contexts
 
 
 def test_a_loss_of_nothing_is_given_and_no_loss_is_not() -> None:

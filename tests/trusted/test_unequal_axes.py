@@ -142,8 +142,10 @@ def test_merged_cells_are_in_the_order_in_which_they_were_given() -> None:
 
 
 # --- spaces
-def test_tables_priors_and_groups_keep_the_order_of_their_columns() -> None:
-    """Both columns have the same two labels, so that nothing else differs."""
+def test_tables_priors_groups_and_counts_keep_the_order_of_their_columns() -> None:
+    """Both columns have the same two labels, so that nothing else differs. Of two spaces, the
+    one with three categories being the second.
+    """
     cells = tuple(product(["yes", "no"], repeat=2))
     one, other = (CountsSpace(cells, 5, axes=axes) for axes in (("b", "a"), ("a", "b")))
     assert one.identifier != other.identifier
@@ -158,10 +160,6 @@ def test_tables_priors_and_groups_keep_the_order_of_their_columns() -> None:
     assert alone.as_prior({"z": 3.0, "x": 1.0, "y": 2.0}) == (1.0, 2.0, 3.0)
     space = CountsSpace.of_groups((1, True), ("x", "y"), None)
     assert groups_and_labels(space.categories) == ((1, True), ("x", "y"))
-
-
-def test_counts_of_several_are_those_of_each() -> None:
-    """Of two spaces, the one with three categories being the second."""
     several = CountsOfSeveral((CountsSpace(("a", "b"), 3), CountsSpace(("x", "y", "z"), 3)))
     good, other = np.array([1, 2]), np.array([1, 1, 1])
     assert several.is_member((good, other))

@@ -143,7 +143,8 @@ def test_chances_are_those_of_the_closed_form(growth: float, delta: float, decay
         assert ends[: len(by_steps) - 2] == pytest.approx(by_steps[1:-1], rel=1e-6)
 
 
-def test_unrounded_chances_are_log_concave_and_near() -> None:
+def test_unrounded_chances_are_near_and_an_optimal_law_meets_its_delta() -> None:
+    """A negative control: weights rounded from δ itself give more away."""
     for growth, delta, decay in ((1.0, 1e-8, 1.0), (0.5, 1e-3, 0.2), (7.0, 1e-10, 5.6)):
         law = thresholds.OptimalThreshold(growth, delta, decay)
         d = [b - a for a, b in pairwise([0, *law.chances])]
@@ -154,10 +155,6 @@ def test_unrounded_chances_are_log_concave_and_near() -> None:
         )
         assert [chance >> 192 for chance in law.chances] == [*accumulate(law.weights)]
         assert law.chances[-1] == 1 << 320
-
-
-def test_an_optimal_law_meets_its_delta() -> None:
-    """A negative control: weights rounded from δ itself give more away."""
     chances = thresholds._chances(Fraction(1), Fraction(1), Fraction(1, 10**8))
     weights = tuple(b - a for a, b in pairwise([0, *(chance >> 192 for chance in chances)]))
     assert thresholds.excess(weights, Fraction(1), Fraction(1)) > Fraction(1, 10**8)

@@ -114,8 +114,10 @@ def test_refuses() -> None:
         )
 
 
-def test_what_a_composition_leaves_out_counts_against_it() -> None:
-    """Probability that a long composition truncates is moved to an infinite loss."""
+def test_what_a_composition_leaves_out_counts_also_of_gaussian_noise() -> None:
+    """Probability that a long composition truncates is moved to an infinite loss. What lies
+    beyond it is kept, as a probability of an infinite loss.
+    """
     mechanism = HellingerExponential(0.4)
     pld = privacy_loss_distribution(mechanism, size=10, prior=(1.0, 1.0), interval=0.02)
     largest = privacy_profile(mechanism, size=10, prior=(1.0, 1.0)).loss.epsilon
@@ -131,10 +133,6 @@ def test_what_a_composition_leaves_out_counts_against_it() -> None:
     assert both.get_delta_for_epsilon(0.3) > pld.get_delta_for_epsilon(0.3)
     assert truncated.get_delta_for_epsilon(13 * largest) > 1e-4
     assert whole.get_delta_for_epsilon(13 * largest) < 1e-12
-
-
-def test_gaussian_noise_has_a_bound_with_a_small_delta() -> None:
-    """What lies beyond it is kept, as a probability of an infinite loss."""
     noise = GaussianParameters(5.0)
     found = privacy_loss_distribution(noise, size=20, prior=[1.0, 1.0], interval=0.02)
     profile = privacy_profile(noise, size=20, prior=[1.0, 1.0])

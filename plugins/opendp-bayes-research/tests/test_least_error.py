@@ -255,9 +255,6 @@ def test_less_noise_than_k_norm_but_not_near_the_data(benchmark: ModuleType) -> 
         assert (other_cost / other < cost / weight * (1 - 1e-4)) == less
     assert benchmark.gain_within(4, 0.3, 16, benchmark.mean_norm(4, 0.3, 60)) < 1e-9
     assert benchmark.gain_within(4, 0.3, 16, 8.0) > 0.01
-
-
-def test_sums_of_norms_against_a_list(benchmark: ModuleType) -> None:
     for k in (4, 5):
         vectors = noise_vectors(6, k)
         weights = np.exp(-0.7 * np.maximum(vectors, 0).sum(axis=1))

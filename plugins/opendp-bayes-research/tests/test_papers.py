@@ -43,7 +43,7 @@ def test_truncated_laplace(counts: tuple[int, ...]) -> None:
     assert (oracles.largest_relative_difference(other, truth) < 1e-12) == (k == 2)
 
 
-def test_truncated_laplace_is_private() -> None:
+def test_truncated_laplace_exponential_and_beta_are_where_their_bounds_are() -> None:
     """Its exact loss, over all neighbours, is at most the one that is stated."""
     for k, size in ((2, 6), (3, 4), (4, 3)):
         mechanism = papers.lap_truncated(1.0, k)
@@ -56,9 +56,6 @@ def test_truncated_laplace_is_private() -> None:
         )
         stated = mechanism.proven_loss(1, size=size, prior=np.ones(k)).epsilon
         assert 0.9 * stated < worst <= stated * (1 + 1e-12)
-
-
-def test_exponential_and_beta_are_where_their_bounds_are() -> None:
     mechanism = papers.ehd(0.5, 10, [0.1, 0.1])
     proven = mechanism.proven_loss(1, size=10, prior=np.array([0.1, 0.1]))
     assert proven.epsilon == pytest.approx(0.5)

@@ -17,8 +17,10 @@ PLAIN = SmoothedLoss(GUARANTEE, obs.SamplingHistogram(rate=0.5))
 NOISY = SmoothedLoss(GUARANTEE, obs.NoisySamplingHistogram(3.0, rate=0.5))
 
 
-def test_a_pure_loss_is_also_one_with_a_delta() -> None:
-    """`(e^p - e^ε) / (e^p + 1)`: attained by randomised response, and below nothing possible."""
+def test_a_pure_loss_is_one_with_a_delta_of_which_the_smallest_is_averaged() -> None:
+    """`(e^p - e^ε) / (e^p + 1)`: attained by randomised response, and below nothing possible.
+    Of every database the smaller of sampling and noise, beyond the reach of its own laws.
+    """
     for scale in (30.0, 3.0, 0.5):
         loss = SmoothedLoss(GUARANTEE, obs.NoisySamplingHistogram(scale, rate=1.0))
         pure = loss.pure_epsilon
@@ -30,10 +32,6 @@ def test_a_pure_loss_is_also_one_with_a_delta() -> None:
     assert PLAIN.promised_delta(2.0) == 0.5
     much = SmoothedLoss(GUARANTEE, obs.NoisySamplingHistogram(1e-4, rate=0.5))
     assert much.promised_delta(2.0) == 0.5
-
-
-def test_the_smallest_of_what_is_known_is_averaged() -> None:
-    """Of every database the smaller of sampling and noise, beyond the reach of its own laws."""
     size = 600
     wide = SmoothedDP(size, GUARANTEE.vertices)
     loss = SmoothedLoss(wide, obs.NoisySamplingHistogram(1.0, rate=0.5))

@@ -65,8 +65,10 @@ def copeland(votes: tuple[int, ...]) -> int:
     return score.index(max(score))
 
 
-def test_a_winner_tells_less_than_the_counts() -> None:
-    """Example 1 by Proposition 4, on three voting rules."""
+def test_a_winner_tells_less_and_the_utility_equals_the_definition() -> None:
+    """Example 1 by Proposition 4, on three voting rules. The two tails of the figure, for few
+    votes.
+    """
     corners = [[0.5, 0.5], [0.7, 0.3]]
     winner = paper.smoothed(paper.of_a_sample(np.argmax, 2, 12), corners, 15, 0.5)
     assert 0 < winner < 0.5 * obs.smoothed_delta(corners, 15, 0.8, 0.5)
@@ -76,10 +78,6 @@ def test_a_winner_tells_less_than_the_counts() -> None:
     for rule in (borda, copeland):
         law = paper.of_a_sample(rule, 6, 2)
         assert 0 < paper.profile(law, votes, 0.5) < counts
-
-
-def test_the_utility_of_an_election_equals_the_definition() -> None:
-    """The two tails of the figure, for few votes."""
     elections = importlib.import_module("elections")
     for size, samples in [(6, 3), (9, 7), (5, 5), (7, 1)]:
         for m, epsilon in product(range(1, size), EPSILONS):

@@ -112,15 +112,13 @@ def remark_8(smallest: float, k: int, size: int, rate: float, epsilon: float) ->
     return math.exp(-g * smallest * size / 6) + k * math.exp(-smallest * size / 8)
 
 
-def test_the_bound_needs_every_category_to_be_likely() -> None:
-    """A point mass is 1-positive as printed, and its smoothed δ is T/n all the same."""
+def test_exponential_decay_needs_every_category_to_be_likely() -> None:
+    """A point mass is 1-positive as printed, and its smoothed δ is T/n all the same. Figure 2,
+    left: a line in n, of the slope of no lost vote for the rarer party.
+    """
     truth = smoothed_delta([[1.0, 0.0]], 1000, 0.8, 5.0)
     assert truth == pytest.approx(0.8, rel=1e-7)
     assert truth > 1e3 * remark_8(1.0, 2, 1000, 0.8, 5.0)
-
-
-def test_exponential_decay_also_far_below_the_floats() -> None:
-    """Figure 2, left: a line in n, of the slope of no lost vote for the rarer party."""
     corners = [[0.9446, 0.0554], [0.2286, 0.7714]]
     sizes = np.array([500, 1000, 1500, 2000])
     logs = np.array([smoothed_delta(corners, int(size), 0.998, 7.0, log=True) for size in sizes])

@@ -46,7 +46,7 @@ def answered(text: str, owner: str = OWNER) -> Any:
     return read_specification(text, owner=read_owner_file(owner))
 
 
-def test_a_silent_question_gets_every_fact_of_the_owner() -> None:
+def test_questions_may_be_silent_repeat_or_narrow_what_the_owner_says() -> None:
     found = answered(question())
     assert (found.separator, found.encoding) == (";", "latin-1")
     privacy = found.privacy
@@ -58,9 +58,6 @@ def test_a_silent_question_gets_every_fact_of_the_owner() -> None:
     assert found.columns["vote"].nulls == "c"
     public = answered(question(), PUBLIC).privacy
     assert (public.size, public.contributions, public.identifier) == (60, 2, None)
-
-
-def test_a_question_may_repeat_and_narrow_what_the_owner_says() -> None:
     same = 'separator = ";"\nencoding = "latin-1"\n' + question(
         'epsilon = 1.0\nunit = "one voter"\ncontributions = 3\nidentifier = "voter"',
         '[columns.vote]\ncategories = ["a", "b", "c"]\nnulls = "c"',

@@ -22,7 +22,7 @@ def example() -> str:
     return found
 
 
-def test_the_files_of_the_page_are_specifications() -> None:
+def test_the_files_of_the_page_and_of_the_schema_are_specifications() -> None:
     page = (ROOT / "docs" / "reports.md").read_text()
     text, _ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     owner = read_owner_file(text)
@@ -41,9 +41,6 @@ def test_the_files_of_the_page_are_specifications() -> None:
         assert f"`{field}`" in page, field
     for field in Result.__struct_fields__:
         assert f"`{field}`" in page, field
-
-
-def test_the_schema_accepts_what_is_read_and_refuses_what_is_not() -> None:
     schema = json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(tomllib.loads(example()), schema)

@@ -98,7 +98,7 @@ def test_a_scale_a_fifth_too_small_is_caught(name: str) -> None:
     assert caught(made, 1.0) == 0  # negative control
 
 
-def test_mean_and_variance_are_those_of_draws() -> None:
+def test_mean_and_variance_are_those_of_draws_and_of_an_audit() -> None:
     """And the cells those of the audit's own test."""
     rng = np.random.default_rng(0)
     mechanism, counts, prior = HellingerExponential(0.5), (3, 7), (1.0, 1.0)
@@ -115,8 +115,5 @@ def test_mean_and_variance_are_those_of_draws() -> None:
     statistic = ((own.drawn * DRAWS - own.expected) ** 2 / own.expected).sum()
     expected = stats.chi2.sf(statistic, own.expected.size - 1)
     assert chi_square_p_value(drawn, stated) == pytest.approx(expected, rel=1e-6)
-
-
-def test_these_are_the_numbers_of_an_audit() -> None:
     found = audit.__kwdefaults__
     assert (found["draws"], found["confidence"]) == (DRAWS, CONFIDENCE)

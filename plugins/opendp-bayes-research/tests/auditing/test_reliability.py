@@ -65,8 +65,11 @@ def refuted(parts: list[tuple[list[int], list[int]]]) -> float:
     return float(draws_of_pairs.refuted_by(*sets, (None, None), pair, [0.0], 0.01)[0])
 
 
-def test_draws_that_choose_an_event_do_not_test_it() -> None:
-    """A quarter orders the outcomes, a quarter chooses where to cut, half tests."""
+def test_the_event_is_chosen_and_ordered_by_draws_that_do_not_test_it() -> None:
+    """A quarter orders the outcomes, a quarter chooses where to cut, half tests. Choosing draws
+    that point the wrong way choose an event that refutes nothing. Outcomes that are all drawn
+    once: whoever has seen them all tells the data sets apart.
+    """
     apart, alike = ([900, 100], [100, 900]), ([500, 500], [500, 500])
     assert refuted([apart, apart, apart, apart]) > 1.5
     # Where the testing half does not differ, nothing that was seen before it counts.
@@ -74,12 +77,6 @@ def test_draws_that_choose_an_event_do_not_test_it() -> None:
     # In each of its two quarters it counts by half.
     assert 0.4 < refuted([apart, apart, alike, apart]) < 1
     assert 0.4 < refuted([apart, apart, apart, alike]) < 1
-
-
-def test_the_event_is_chosen_and_ordered_by_the_other_half() -> None:
-    """Choosing draws that point the wrong way choose an event that refutes nothing. Outcomes
-    that are all drawn once: whoever has seen them all tells the data sets apart.
-    """
     apart, opposite = ([900, 100], [100, 900]), ([100, 900], [900, 100])
     assert refuted([opposite, opposite, apart, apart]) == 0
     rng = np.random.default_rng(0)
