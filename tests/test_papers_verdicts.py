@@ -84,7 +84,7 @@ def test_p35_the_corollary_needs_the_papers_constant_or_an_inner_data_set() -> N
     assert verdict("P35") == conditional(holds, lower < upper) == "C"
 
 
-def test_s28_what_the_paper_says_of_the_elections_is_true() -> None:
+def test_elections_are_as_the_paper_says_and_remark_8_for_large_rates() -> None:
     """δ(x) is far below δ = η; with 0.01 % lost and t = .6 it is below 1/n."""
     votes = loaded(SMOOTHED).elections().values()
     for lost in (0.002, 0.0001):
@@ -97,8 +97,6 @@ def test_s28_what_the_paper_says_of_the_elections_is_true() -> None:
             assert below == ((lost, t) in {(0.002, 0.51), (0.002, 0.6), (0.0001, 0.6)})
     assert verdict("S28") == "T"
 
-
-def test_s19_remark_8_holds_for_large_rates() -> None:
     def excess(corner: list[float], n: int, eta: float, f: float, epsilon: float) -> float:
         g = (-math.expm1(-epsilon) / eta - 1) ** 2
         printed = math.exp(-g * f * n / 6) + 2 * math.exp(-f * n / 8)

@@ -93,7 +93,7 @@ def long_patterns(text: str) -> Iterator[str]:
                 yield pattern
 
 
-def test_no_test_asks_for_a_sentence() -> None:
+def test_no_test_asks_for_a_sentence_and_pairs_are_in_the_usual_tests() -> None:
     files = [*TESTS.rglob("*.py"), *(ROOT / "plugins").rglob("test_*.py")]
     assert len(files) > 300
     assert [of for path in files for of in long_patterns(path.read_text(encoding="utf-8"))] == []
@@ -101,9 +101,6 @@ def test_no_test_asks_for_a_sentence() -> None:
     short = "pytest.raises(ValueError, match='scale=0: .*greater than 0')"
     long = "pytest.raises(ValueError, match='scale=0: must be finite and greater than 0')"
     assert list(long_patterns(f"{short}\n{long}")) == ["scale=0: must be finite and greater than 0"]
-
-
-def test_every_pair_of_a_product_is_in_the_usual_tests() -> None:
     every = [case for case in product("abc", range(2), "xyz") if case[:2] != ("a", 0)]
     quick = [tuple(case.values) for case in pairs_of(every) if not case.marks]
     assert {tuple(case.values) for case in pairs_of(every)} == set(every)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.display.sheet import Sheet, labelled_frame
 from opendp_bayes.display.tables import Table
 from opendp_bayes.results.release import GroupedRelease
@@ -70,9 +69,9 @@ def test_says_where_intervals_are_about_those_of_the_prior() -> None:
 
 
 LABELS = "<script>alert('a & b')</script>", True, 3
-RELEASE = Release((12, 3, 5), LABELS, (1.0, 0.5, 2.0), LaplaceParameters(2.0), guarantee(20))
+RELEASE = ob.Release((12, 3, 5), LABELS, (1.0, 0.5, 2.0), ob.LaplaceParameters(2.0), guarantee(20))
 
-NOISE, LOSS = LaplaceParameters(2.0, total="private"), PrivacyLoss(0.5, 0.125, 1.0)
+NOISE, LOSS = ob.LaplaceParameters(2.0, total="private"), ob.PrivacyLoss(0.5, 0.125, 1.0)
 OF_GROUPS = ("<north>", None), ((12, 3), (0, 5)), ("a & b", 3), (1.0, 0.5)
 GROUPED = GroupedRelease(*OF_GROUPS, NOISE, guarantee(None, LOSS))
 

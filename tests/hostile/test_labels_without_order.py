@@ -201,7 +201,7 @@ def test_each_axis_has_its_own_by_every_door_to_it(axes: tuple[str, ...]) -> Non
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_walks_of_a_learned_prior_end_before_them(order: int) -> None:
+def test_walks_and_combined_releases_end_before_them(order: int) -> None:
     """Of several releases, before what any of them leaves out."""
     mechanism = ob.LaplaceParameters(1.0, total="private")
     cells = tuple(product(["missing", "a", "b", "c"], ["x", "y"]))
@@ -217,10 +217,6 @@ def test_walks_of_a_learned_prior_end_before_them(order: int) -> None:
     assert apart.tolist() == [-0.25, -0.25, -0.25, 0.75]
     assert margins["v",].reach[-1] == margins["v",].reach.max()
     assert np.ptp(margins["w",].reach) == 0.0
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_what_any_of_combined_releases_leaves_out_is_left_out(order: int) -> None:
     noise = ob.LaplaceParameters(1.0, total="private")
     listed = ob.Release((3, 2, 4), ("a", "b", "none"), (1.0,) * 3, noise, guarantee(None))
     own = replace(listed, noisy_counts=(2, 4, 3), nulls=("none",))

@@ -228,7 +228,7 @@ def test_without_the_check_it_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
     assert context.remaining_privacy_loss() == []
 
 
-def test_groups_with_a_public_number_are_one_table() -> None:
+def test_groups_are_one_table_and_questions_of_surveys_are_named() -> None:
     """300 groups of 40 categories are alone where their number is private."""
     groups = {
         "categories": {"c": [f"c{i}" for i in range(40)], "by": [f"g{i}" for i in range(300)]}
@@ -240,9 +240,6 @@ def test_groups_with_a_public_number_are_one_table() -> None:
     assert "categories: would be 12001" in message
     assert context.remaining_privacy_loss() == [1.0]
     assert len(asked(context_of(1.0, None), 2, None, **groups, **policies).release()) == 300
-
-
-def test_a_question_of_a_survey_is_named() -> None:
     context = context_of(1.0, None)
     many = {"column": "c", "categories": [f"c{i}" for i in range(12_000)]}
     policies = {"nulls": "m", "unknown": "o"}

@@ -87,18 +87,14 @@ def test_rows_are_shared_by_the_tables(sizes: tuple[int, ...], shown: list[int])
     assert again == [size - 1 for size in sizes], "what was left out before is counted"
 
 
-def test_as_many_as_the_limit_are_asked_for_and_said_where_not_shown() -> None:
-    """Negative control. Negative control."""
+def test_limits_of_many_categories_are_of_pictures_too(pictures: None) -> None:
+    """Negative control. Negative control. A dot for each of 3000 categories took minutes."""
     assert "more" not in str(table_of(3))
     assert "more" not in table_of(3)._repr_html_()
     assert shortly("ab", 2) == "a, b"
     assert shortly(range(101), 101).endswith("99, and 1 more")
     text = specification({"a": 250}, [f'column = "a"\ntitle = "{n}"' for n in range(200)])
     assert len(read_specification(text).results) == MOST_RESULTS
-
-
-def test_pictures_draw_the_first(pictures: None) -> None:
-    """A dot for each of 3000 categories took minutes."""
     start = time.process_time()
     ax = released(300).plot()
     assert len(ax.get_yticklabels()) == 100

@@ -50,17 +50,13 @@ def test_a_pattern_of_polars_would_count_another_column() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_column_makes_groups_and_is_one_of_a_joint_table(name: str) -> None:
+def test_columns_make_groups_and_joint_tables_and_are_widened(name: str) -> None:
     labels = {name: ["a", "b"], "vote 2": ["b", "c"]}
     of_groups = ob.posterior(query(frame_of(name)), "vote 2", by=name, categories=labels, **REST)
     assert of_groups.release().counts == ((4, 0, 0, 0), (1, 0, 0, 0))
     table = ob.posterior(query(frame_of(name)), [name, "vote 2"], categories=labels, **REST)
     release = table.release()
     assert release.counts[release.categories.index(("a", "b"))] == 4
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_integers_of_a_column_are_widened_and_no_others(name: str) -> None:
     numbers = pl.Series([1] * 6, dtype=pl.Int8)
     frame = pl.DataFrame({"vote 2": ["b"] * 6, name: numbers})
     asked = ob.posterior(query(frame), name, categories=[1, 2], **REST)

@@ -56,7 +56,8 @@ def test_the_shortest_interval_is_scipys_best(a, b):
     assert upper - lower == pytest.approx(shortest, rel=1e-3)
 
 
-def test_grouping_keeps_mean_and_variance_and_leaves_out_what_weighs_nothing():
+def test_grouping_keeps_moments_and_quantiles_at_both_ends_are_alike():
+    """What is near 1 has the digits of what is near 0."""
     rng = np.random.default_rng(0)
     a, b = rng.uniform(0.1, 50, 60), rng.uniform(0.1, 50, 60)
     weights = rng.dirichlet(np.ones(60))
@@ -72,10 +73,6 @@ def test_grouping_keeps_mean_and_variance_and_leaves_out_what_weighs_nothing():
     found = BetaMixtures.grouped(a, b, np.array([0.5, 1e-18, 0.5]), groups)
     assert found.a.tolist() == [1.0, 7.0]
     assert found.weights.sum() == pytest.approx(1)
-
-
-def test_quantiles_at_both_ends_are_alike():
-    """What is near 1 has the digits of what is near 0."""
     assert 0 <= single(1e-3, 5.0).quantile(0.001) < 1e-300
     mixtures = BetaMixtures(np.array([0.02, 3.0]), np.array([3.0, 0.02]), np.ones(2), np.arange(3))
     levels = np.array([0.4, 0.9, 0.99])[:, None]

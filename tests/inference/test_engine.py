@@ -9,12 +9,6 @@ import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes import (
-    GaussianParameters,
-    KNormParameters,
-    LaplaceParameters,
-    noise_aware_posterior,
-)
 from opendp_bayes.inference.engines import Listed, TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers as tables
@@ -32,12 +26,12 @@ from tests.helpers.weighed_pairs import OnPanels
 VALUES = np.linspace(0.01, 0.99, 41)
 PRIORS = {2: [(1.0, 1.0), (0.3, 3.0)], 3: [(1.0, 1.0, 1.0), (1.0, 0.5, 20.0)]}
 NOISE = [
-    LaplaceParameters(2.0),
-    LaplaceParameters(0.3),
-    LaplaceParameters(30.0, "floored"),
-    LaplaceParameters(2.0, "floored", "bounded"),
-    LaplaceParameters(2.0, "discrete", "bounded"),
-    KNormParameters(1.5),
+    ob.LaplaceParameters(2.0),
+    ob.LaplaceParameters(0.3),
+    ob.LaplaceParameters(30.0, "floored"),
+    ob.LaplaceParameters(2.0, "floored", "bounded"),
+    ob.LaplaceParameters(2.0, "discrete", "bounded"),
+    ob.KNormParameters(1.5),
 ]
 
 
@@ -77,8 +71,8 @@ def test_counts_that_were_clamped_and_do_not_sum_to_the_size(mechanism, counts, 
 @pytest.mark.parametrize(
     "mechanism",
     [
-        *(LaplaceParameters(0.8, noise, "private") for noise in ("discrete", "floored")),
-        GaussianParameters(0.9, "private"),
+        *(ob.LaplaceParameters(0.8, noise, "private") for noise in ("discrete", "floored")),
+        ob.GaussianParameters(0.9, "private"),
     ],
     ids=repr,
 )
@@ -105,16 +99,18 @@ def test_public_numbers_beside_wrong_scales_and_strong_priors(release):
     same comparison sees a scale that is 30 % off.
     """
     made, kept = (
-        release(GaussianParameters(2.0, total), (9, 4, -3), 12) for total in ("private", None)
+        release(ob.GaussianParameters(2.0, total), (9, 4, -3), 12) for total in ("private", None)
     )
     assert (made.counts, kept.counts) == ((9, 4, 0), (8, 4, 0))
     assert made.posterior.mean() == pytest.approx(kept.posterior.mean(), abs=1e-9)
     assert error(kept) < CELLS
-    made = release(LaplaceParameters(1.0, "discrete", "bounded"), (12, 0, 0), 12, (1e4, 1e4, 1e4))
+    made = release(
+        ob.LaplaceParameters(1.0, "discrete", "bounded"), (12, 0, 0), 12, (1e4, 1e4, 1e4)
+    )
     assert error(made) < 1e-8
     for counts, size, largest in [((5, 7), 12, None), ((3, 4, 1), 8, None)]:
-        right = release(LaplaceParameters(2.0), counts, size)
-        wrong = release(LaplaceParameters(2.6), counts, size)
+        right = release(ob.LaplaceParameters(2.0), counts, size)
+        wrong = release(ob.LaplaceParameters(2.6), counts, size)
         assert (
             np.abs(
                 wrong.posterior.cdf(VALUES)[:, 0] - brute_force.cdf(right, VALUES, largest)[:, 0]
@@ -122,7 +118,7 @@ def test_public_numbers_beside_wrong_scales_and_strong_priors(release):
             > 1e-3
         )
     right, wrong = (
-        release(LaplaceParameters(scale, total="private"), (4, 6), None) for scale in (0.8, 1.04)
+        release(ob.LaplaceParameters(scale, total="private"), (4, 6), None) for scale in (0.8, 1.04)
     )
     assert (
         np.abs(wrong.posterior.cdf(VALUES)[:, 0] - brute_force.cdf(right, VALUES, 40)[:, 0]).max()
@@ -132,13 +128,13 @@ def test_public_numbers_beside_wrong_scales_and_strong_priors(release):
 
 def test_numbers_of_records_many_scales_above_the_release(release):
     """Where the prior on their number expects them there, in spite of a release of (0, 1)."""
-    made = release(LaplaceParameters(0.5, total="private"), (0, 1), None)
+    made = release(ob.LaplaceParameters(0.5, total="private"), (0, 1), None)
     records_prior = stats.nbinom(400, 0.95)
     sets, weights = brute_force.data_sets(made, 50)
     weights = weights * records_prior.pmf(sets.sum(axis=1))
     a = 1.0 + sets
     expected = (weights / weights.sum()) @ (a / a.sum(axis=1, keepdims=True))
-    posterior = noise_aware_posterior(made, records_prior=records_prior)
+    posterior = ob.noise_aware_posterior(made, records_prior=records_prior)
     assert posterior.mean() == pytest.approx(expected, rel=1e-4)
     sizes = posterior._engine.sample(4000, np.random.default_rng(0)).sum(axis=1)
     mean = weights @ sets.sum(axis=1) / weights.sum()

@@ -210,8 +210,10 @@ def test_other_errors(three, release):
         ob.noise_aware_posterior(release(ob.LaplaceParameters(1.0), (1, 2), 3), ess=0)
 
 
-def test_intervals_are_by_label(release):
-    """Whole numbers are labels, not places."""
+def test_intervals_are_by_label_and_generators_draw(release, three):
+    """Whole numbers are labels, not places. What `random_state` of scipy takes: a seed repeats,
+    a generator goes on.
+    """
     made = replace(release(ob.LaplaceParameters(3.0), (12, 30, 58), 100), categories=(2, 0, 1))
     answers = made.posterior, made.posterior.counts, made.posterior.compare(made.posterior)
     for interval in (answer.interval(0.9) for answer in answers):
@@ -226,10 +228,6 @@ def test_intervals_are_by_label(release):
     assert [made[label] for label in (2, 0, 1)] == list(made.counts)
     with pytest.raises(KeyError, match="'0': is not a category"):
         made["0"]
-
-
-def test_generators_draw(three):
-    """What `random_state` of scipy takes: a seed repeats, a generator goes on."""
     rng = np.random.default_rng(5)
     for answer in (three, three.counts, three["a"], three.compare(three)):
         first, second = answer.sample(4, rng), answer.sample(4, rng)

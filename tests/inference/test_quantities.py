@@ -10,14 +10,6 @@ import pytest
 from scipy import special
 
 import opendp_bayes as ob
-from opendp_bayes import (
-    GaussianParameters,
-    KNormParameters,
-    LaplaceParameters,
-    NoiseAwarePosterior,
-    combine,
-    noise_aware_posterior,
-)
 from opendp_bayes.inference.answers.comparison import DrawnDifferences
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes_research.error_law import ErrorLaw
@@ -37,7 +29,9 @@ STANDARD_ERRORS = 5.0
 
 @pytest.fixture(params=["engine", "listed"])
 def made(request, release):
-    mechanism = LaplaceParameters(1.5) if request.param == "engine" else HellingerExponential(0.3)
+    mechanism = (
+        ob.LaplaceParameters(1.5) if request.param == "engine" else HellingerExponential(0.3)
+    )
     return release(mechanism, (3, 8, 5), 16, PRIOR)
 
 
@@ -121,7 +115,7 @@ def test_cumulative_probabilities(made, mixture):
     ],
 )
 def test_a_wrong_function_fails_before_the_draws(ask, message, made, monkeypatch):
-    monkeypatch.setattr(NoiseAwarePosterior, "sample", lambda *arguments: pytest.fail("drawn"))
+    monkeypatch.setattr(ob.NoiseAwarePosterior, "sample", lambda *arguments: pytest.fail("drawn"))
     with pytest.raises(ValueError, match=message):
         ask(made.posterior)
     with pytest.raises(KeyError, match=r"'z': .*the categories are 'a',"):
@@ -137,7 +131,7 @@ def test_one_category_beside_itself_is_refused(ask, made):
 def test_diagnostics_at_a_prompt(release, monkeypatch):
     interpolate_less(monkeypatch)
     one = release(HellingerExponential(0.02), (300, 200, 200), 700, PRIOR)
-    big = noise_aware_posterior(one, ess=100)
+    big = ob.noise_aware_posterior(one, ess=100)
     assert repr(big.diagnostics).startswith("weighted draws  effective")
     assert big.diagnostics.categories == ("a", "b", "c")
 
@@ -191,7 +185,7 @@ def test_the_odds_ratio_of_two_variables():
     cells = tuple(product(("a", "b", "c"), ("e", "f"), (1, 2)))
     drawn = (90, 40, 35, 80, 60, 20, 50, 70, 33, 44, 55, 66)
     prior = (3.0,) * len(cells)
-    made = ob.Release(drawn, cells, prior, LaplaceParameters(1.5), guarantee(sum(drawn)), axes)
+    made = ob.Release(drawn, cells, prior, ob.LaplaceParameters(1.5), guarantee(sum(drawn)), axes)
     posterior = made.posterior
     found = posterior.odds_ratio(z=(2, 1), x=("c", "a"))
     sums = dict.fromkeys(product((2, 1), ("c", "a")), 0.0)
@@ -211,7 +205,7 @@ def test_the_odds_ratio_of_two_variables():
 
 
 def two_by_two(prior: float) -> ob.Release:
-    cells, noise = tuple(product("ab", "ef")), LaplaceParameters(1.0)
+    cells, noise = tuple(product("ab", "ef")), ob.LaplaceParameters(1.0)
     return ob.Release((9, 1, 2, 3), cells, (prior,) * 4, noise, guarantee(15), ("x", "y"))
 
 
@@ -232,9 +226,9 @@ def test_refused_odds_ratios(values, message):
 
 
 MECHANISMS = {
-    "Laplace": LaplaceParameters(0.4),
-    "K-norm": KNormParameters(0.3),
-    "Gaussian": GaussianParameters(0.5),
+    "Laplace": ob.LaplaceParameters(0.4),
+    "K-norm": ob.KNormParameters(0.3),
+    "Gaussian": ob.GaussianParameters(0.5),
     "Hellinger": HellingerExponential(0.05),
 }
 
@@ -257,7 +251,7 @@ def test_a_ratio_is_finite_where_its_denominator_may_be(name, alpha, release):
 
 def test_finite_moments_near_the_edge(release):
     """Against sums over all data sets."""
-    made = release(LaplaceParameters(1.5), (9, 2), 11, (0.7, 2.2))
+    made = release(ob.LaplaceParameters(1.5), (9, 2), 11, (0.7, 2.2))
     sets, weights = brute_force.data_sets(made)
     a, b = (np.array(made.prior) + sets).T
     mean = weights @ (a / (b - 1))
@@ -291,9 +285,9 @@ def test_a_mechanism_without_a_law_may_exclude_data_sets(release):
 @pytest.fixture
 def union(release):
     rows = [((6, 3, 4, 2), 15), ((5, 5, 1, 3), 14)]
-    noise = KNormParameters(1.0)
+    noise = ob.KNormParameters(1.0)
     made = [release(noise, drawn, size, (2.5, 3.0, 4.0, 2.0)) for drawn, size in rows]
-    return combine(made, records="different")
+    return ob.combine(made, records="different")
 
 
 def test_the_errors_of_draws_are_what_they_are(release, union, monkeypatch):

@@ -16,6 +16,7 @@ VALUES = np.arange(-6, 7)
 
 @pytest.mark.parametrize("noise", NOISE, ids=repr)
 def test_ratios_are_those_of_the_masses(noise: DiscreteLaplace | FlooredLaplace) -> None:
+    """And little less would not do."""
     origin, step = np.meshgrid(VALUES, VALUES)
     found = noise.log_ratio(origin, step)
     assert found == pytest.approx(noise.log_mass(origin + step) - noise.log_mass(origin), abs=1e-9)
@@ -28,13 +29,6 @@ def test_ratios_are_those_of_the_masses(noise: DiscreteLaplace | FlooredLaplace)
             (noise.log_at_least, all_values >= value),
         ):
             assert float(tail(value)) == pytest.approx(logsumexp(log_mass[seen]), abs=1e-12)
-
-
-@pytest.mark.parametrize("noise", NOISE, ids=repr)
-def test_nothing_is_beyond_its_reach_and_draws_follow_the_law(
-    noise: DiscreteLaplace | FlooredLaplace,
-) -> None:
-    """And little less would not do."""
     reach, largest = noise.reach(30.0), float(noise.log_mass(0))
     assert max(noise.log_mass([-reach - 1, reach + 1])) < largest - 30
     assert max(noise.log_mass([2 - reach, reach - 2])) > largest - 30

@@ -270,14 +270,11 @@ def test_every_public_key_has_a_release_and_no_other(name):
 # --- errors
 
 
-def test_a_query_that_is_grouped_is_refused_with_the_argument_that_groups():
+def test_grouped_queries_other_columns_and_mechanisms_are_refused():
     with pytest.raises(TypeError, match=r"not LazyGroupByQuery.*by `by=\['region'\]`"):
         ob.posterior(context().query().group_by("region"), "vote", nulls="no")
     with pytest.raises(TypeError, match=r"questions\['q'\]: query: .*without `group_by`"):
         ob.survey(context().query().group_by("region"), {"q": {"column": "vote", "nulls": "no"}})
-
-
-def test_other_columns_and_mechanisms_without_noise_on_every_count_are_refused():
     with pytest.raises(ValueError, match=r"'town' is not among .* by=\['region'\]"):
         ob.posterior(context().query(), "vote", nulls="no", categories={"town": ["a"]})
     with pytest.raises(TypeError, match="unexpected keyword argument 'keys'"):

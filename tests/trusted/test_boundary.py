@@ -448,16 +448,13 @@ def test_a_plugin_with_an_impossible_map_makes_no_measurement(name, measure):
         posterior(100) >> ob.m.then_mechanism(measure, Plugin(1.0, lambda d: MAPS[name][0](d)[0]))
 
 
-def test_a_plugin_s_map_is_checked_when_it_is_used():
+def test_maps_of_plugins_are_checked_and_descriptors_name_what_is_needed():
     measurement = posterior(100) >> ob.m.then_mechanism(
         PURE, Plugin(1.0, lambda d: math.nan if d == 5 else float(d))
     )
     assert measurement.map(4) == 4.0
     with pytest.raises(OpenDPException, match="its privacy map returned"):
         measurement.map(5)
-
-
-def test_descriptor_of_names_what_is_needed():
     with pytest.raises(
         ValueError, match=r"input_domain=AtomDomain\(T=i32\): .*output of make_thing"
     ):

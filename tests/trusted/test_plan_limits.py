@@ -157,8 +157,11 @@ def test_without_the_gate_a_seed_lets_one_person_more_move_others(monkeypatch):
     assert np.abs(np.subtract(here, there)).sum() > 1
 
 
-def test_bounds_on_groups_that_were_computed_anew():
-    """OpenDP 0.16 keeps the Bound when another column takes its name: a distance of 1."""
+def test_bounds_on_computed_groups_and_seeds_of_the_session():
+    """OpenDP 0.16 keeps the Bound when another column takes its name: a distance of 1.
+    Otherwise one person more in front moves the rows of the others, and the distance says 1.
+    That two draws of one of 4 rows for each of 60 persons agree has a chance of 4 ** -60.
+    """
     one_group = of_persons(Bound(by=[], per_group=1), Bound(by=["s"], per_group=1, num_groups=1))
     renamed = query(one_group).with_columns(s=C("i"))
     message = "'s' was computed anew, and the Bounds of the privacy unit or of an earlier step"
@@ -170,13 +173,6 @@ def test_bounds_on_groups_that_were_computed_anew():
         )
     named = query(one_group).with_columns(t=C("i")).truncate_per_group(1, by=["s"])
     assert ob.posterior(named, **OF_I).release().d_in == 1
-
-
-def test_a_seed_of_the_session_does_not_decide_which_rows_are_kept():
-    """Otherwise one person more in front moves the rows of the others, and the distance says 1.
-
-    That two draws of one of 4 rows for each of 60 persons agree has a chance of 4 ** -60.
-    """
     rows = [(p, 0.5, "a", 100 * p + i) for p in range(60) for i in range(4)]
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     every_row = OF_I | {"categories": [row[3] for row in rows]}

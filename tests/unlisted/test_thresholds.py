@@ -196,7 +196,7 @@ def test_chances_and_moments_are_those_of_masses_and_draws(law: thresholds.Thres
     assert oracles.rejects(wider, masses)
 
 
-def test_tables_leave_out_less_than_they_say() -> None:
+def test_tables_leave_out_little_and_values_travel() -> None:
     for law, noise in (
         (thresholds.LaplaceThreshold(7.0, 30), DiscreteLaplace(7.0)),
         (thresholds.GaussianThreshold(7.0, 30), DiscreteGaussian(7.0)),
@@ -205,9 +205,6 @@ def test_tables_leave_out_less_than_they_say() -> None:
         beyond = noise.log_at_most(first - 1), noise.log_at_least(first + p.size)
         assert np.exp(beyond).sum() < (1e-18)
         assert law.noise == noise
-
-
-def test_values_are_equal_and_travel() -> None:
     law = thresholds.OptimalThreshold(1, 1e-8)
     assert law == thresholds.OptimalThreshold(1.0, 1e-8, 1.0)
     assert law != thresholds.OptimalThreshold(1.0, 1e-8, 0.8)

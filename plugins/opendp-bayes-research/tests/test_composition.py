@@ -80,7 +80,7 @@ def test_two_releases(case: Any) -> None:
     assert twice.get_delta_for_epsilon(2.01 * largest) <= 1e-12
 
 
-def test_the_pair_with_the_largest_epsilon_does_not_dominate() -> None:
+def test_the_largest_epsilon_does_not_dominate_and_what_is_refused() -> None:
     """Negative control: that pair alone promises too little δ at a smaller ε, by over a third."""
     mechanism, size, prior = SmoothHellingerExponential(0.44, gamma=0.56), 22, (0.14, 0.023)
     worst = worst_pair(Setting.of(mechanism, size, prior))
@@ -99,9 +99,6 @@ def test_the_pair_with_the_largest_epsilon_does_not_dominate() -> None:
         below += alone.get_delta_for_epsilon(epsilon) < 0.67 * truth
         assert truth <= pld.get_delta_for_epsilon(epsilon) + 1e-13
     assert below >= 1
-
-
-def test_refuses() -> None:
     with pytest.raises(ValueError, match=r"interval=0\.0: .*greater than 0"):
         privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=0.0)
     with pytest.raises(ValueError, match=r"interval=1e-09: .* 100000 intervals"):

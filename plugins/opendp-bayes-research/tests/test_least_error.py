@@ -109,17 +109,15 @@ def test_against_the_program_written_out(size, prior, epsilon):
     assert least.worst_case == pytest.approx(by_definition(size, prior, epsilon, True), abs=1e-6)
 
 
-def test_one_record_of_two_categories() -> None:
-    """Randomised response, in closed form."""
+def test_one_record_of_two_categories_and_multipliers_that_prove_a_bound() -> None:
+    """Randomised response, in closed form. Whatever the solver finds: made-up multipliers prove
+    less, never more.
+    """
     least = least_error(1, [1.0, 1.0], 1.0)
     flipped = 1 / (1 + math.e)
     distance = float(ob.mechanisms.hellinger_distance([2.0, 1.0], [1.0, 2.0]))
     assert least.value == pytest.approx(flipped * distance, rel=1e-9)
     assert least.worst_case == pytest.approx(flipped * distance, rel=1e-9)
-
-
-def test_any_multipliers_prove_a_bound() -> None:
-    """Whatever the solver finds: made-up multipliers prove less, never more."""
     sets = np.array(oracles.data_sets(6, 2))
     program = Program.of(sets, np.ones(2), 0.8)
     weights = np.full(7, 1 / 7)

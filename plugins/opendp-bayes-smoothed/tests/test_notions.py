@@ -90,9 +90,10 @@ def test_a_winner_tells_less_and_the_utility_equals_the_definition() -> None:
             assert found == pytest.approx(truth, rel=1e-9, abs=1e-13)
 
 
-def test_smoothed_utility_and_coins() -> None:
+def test_coins_utility_and_lemmas_for_two_categories() -> None:
     """The paper's example: the record comes out with probability p, the other value otherwise.
-    Justification 3: the expectation of the utility of each database.
+    Justification 3: the expectation of the utility of each database. `(d + d') / 2 <= u <=
+    max(d + d'/(e^ε + 1), d' + d/(e^ε + 1)) <= d + d'`: sharper.
     """
     for t in (0.5, 0.7, 0.9):
         assert utility([[1, 0], [0, 1]], t) == 1
@@ -105,10 +106,6 @@ def test_smoothed_utility_and_coins() -> None:
 
     found = obs.smoothed_value(of_database, CORNERS, 8)
     assert 0 < found <= 2 * obs.smoothed_delta(CORNERS, 8, 0.5, 0.3)
-
-
-def test_lemma_2_and_10_for_two_categories() -> None:
-    """`(d + d') / 2 <= u <= max(d + d'/(e^ε + 1), d' + d/(e^ε + 1)) <= d + d'`: sharper."""
     rng = np.random.default_rng(0)
     pairs = [*rng.dirichlet([0.5] * 6, (100, 2)), *(laws_of((m, 7 - m), 5) for m in range(8))]
     tight = 0.0

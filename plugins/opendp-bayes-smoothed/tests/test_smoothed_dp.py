@@ -133,7 +133,8 @@ def test_exponential_decay_needs_every_category_to_be_likely() -> None:
     assert smoothed_delta([[0.5, 0.5]], 3000, 0.5, 3.0) == 5e-324
 
 
-def test_epsilon_for_a_delta() -> None:
+def test_epsilons_for_a_delta_and_vertices() -> None:
+    """Of two categories the ends; of three a triangle; a flat set is kept whole."""
     corners, size, rate = [[0.5, 0.5], [0.7, 0.3]], 40, 0.5
     for delta in (0.1, 1e-2, 2e-3):
         epsilon = smoothed_epsilon(corners, size, rate, delta)
@@ -148,11 +149,6 @@ def test_epsilon_for_a_delta() -> None:
     assert smoothed_epsilon(corners, size, rate, limit / 2) == math.inf
     with pytest.raises(ValueError, match=r"delta=0.0: .*greater than 0 and"):
         smoothed_epsilon(corners, size, rate, 0.0)
-
-
-# Proposition 7: only the vertices of the hull matter.
-def test_vertices() -> None:
-    """Of two categories the ends; of three a triangle; a flat set is kept whole."""
     rows = [[p, 1 - p] for p in (0.5, 0.2, 0.8, 0.35)]
     assert vertices(rows).tolist() == [[0.2, 0.8], [0.8, 1 - 0.8]]
     corners = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
@@ -166,6 +162,9 @@ def test_vertices() -> None:
     assert len(vertices(square)) == 5, "kept whole, which is always right"
     assert vertices([[0.5, 0.5]]).tolist() == [[0.5, 0.5]]
     assert len(vertices([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])) == 3
+
+
+# Proposition 7: only the vertices of the hull matter.
 
 
 def test_inner_distributions_change_nothing_and_outer_ones_do() -> None:

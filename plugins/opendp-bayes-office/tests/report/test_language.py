@@ -140,12 +140,21 @@ def test_what_is_no_catalogue_is_refused(content, message, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_the_numbers_of_every_note_have_the_mark(name: str) -> None:
+def test_notes_have_marked_numbers_and_parts_that_are_notes(name: str) -> None:
     say = language.language_of(name)
     assert say.number("0.5") == "0,5"
     for english, other in say.notes.items():
         if "#" in english and "%(" not in english:
             assert say.note(english.replace("#", "0.5")) == other.replace("#", "0,5")
+    say = language.language_of(name)
+    promise = (
+        "ρ = 0.5 (zero-concentrated), δ = 1e-09 for data sets that differ by 1 record changed."
+    )
+    note = str(say.note(f"All groups together: {promise} The number of records, 900, is public."))
+    assert "ρ = 0,5 (" in note
+    assert "900" in note
+    assert not re.search("together|differ|record | is ", note)
+    assert say.note("a sentence of nobody's") is None
 
 
 LOOK = "check the spelling, capitals and spaces of the categories"
@@ -179,19 +188,6 @@ def test_notes_on_labels_that_match_nothing_are_translated(name: str, note: str)
     assert not re.search("check|records|none|town and age are", translation)
     for part in re.findall("Yes, <no>|vote|town and age|town|A |95|3,", note):
         assert part in translation
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_parts_of_a_note_are_notes_and_the_names_of_the_data_are_not(name: str) -> None:
-    say = language.language_of(name)
-    promise = (
-        "ρ = 0.5 (zero-concentrated), δ = 1e-09 for data sets that differ by 1 record changed."
-    )
-    note = str(say.note(f"All groups together: {promise} The number of records, 900, is public."))
-    assert "ρ = 0,5 (" in note
-    assert "900" in note
-    assert not re.search("together|differ|record | is ", note)
-    assert say.note("a sentence of nobody's") is None
 
 
 @pytest.mark.parametrize("name", OTHERS)
