@@ -10,6 +10,7 @@ import pytest
 
 import opendp_bayes_research
 from opendp_bayes import extend
+from opendp_bayes.extend import framework
 from tests.helpers.doors import PUBLIC
 
 PAGE = (Path(__file__).parent.parent / "docs" / "api.md").read_text(encoding="utf-8")
@@ -27,7 +28,7 @@ ENTRIES = {
 DOORS = {
     "Research": opendp_bayes_research,
     "Tools for mechanisms": extend,
-    "Tools for measurements": extend.framework,
+    "Tools for measurements": framework,
 }
 #: Parts of the package whose values are what users hold.
 HELD = (
