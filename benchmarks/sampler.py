@@ -153,10 +153,10 @@ def acceptance() -> None:
                         counts, priors = kind(k, size), np.full(k, prior)
                         made = partial(HellingerSampler, counts, priors, 1 / exponent)
                         (time,) = milliseconds(lambda: state.append(made()), repeats=1)  # noqa: B023
-                        proposals = accepted = 0
+                        proposals, accepted = 0, 0.0
                         while accepted < 20 and proposals < 20_000:
                             accepted, proposals = (
-                                accepted + len(state[0]._accepted(1024)),
+                                accepted + float(np.exp(state[0]._inside(1024)[1]).sum()),
                                 proposals + 1024,
                             )
                         shares.append(accepted / proposals)
