@@ -17,7 +17,7 @@ from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.argument_rows import DIFFERENT, LARGER, SMALLER, of_methods, rows, vary
 from tests.helpers.releases import guarantee
 
-LAPLACE, GAUSSIAN = ob.LaplaceParameters(1.0), ob.GaussianParameters(2.0)
+LAPLACE = ob.LaplaceParameters(1.0)
 
 
 def released(counts: tuple[int, ...], size: int | None, mechanism: Any) -> ob.Release:

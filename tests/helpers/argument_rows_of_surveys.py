@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 
 import opendp_bayes as ob
 from opendp_bayes.surveys.joint_posterior import survey_posterior
@@ -35,7 +34,6 @@ NESTED["coarse"] = ob.Release(*_COARSE, parts=_PARTS, columns=("v",))
 _OF_TWO: Any = (LABELS, (1.0,) * 2, ob.GaussianParameters(2.0), guarantee(110))
 _SINGLE = {"x": ob.Release((60, 50), *_OF_TWO), "y": ob.Release((70, 40), *_OF_TWO)}
 OPEN = survey_posterior(_SINGLE, ess=10)
-AXES = Figure().subplots()
 FOLDER = TemporaryDirectory()
 
 

@@ -18,7 +18,7 @@ from opendp_bayes.mechanisms import (
 )
 from opendp_bayes.mechanisms.exponential.posterior_exponential import public_size
 
-COUNTS, PRIOR = np.array([3, 1]), np.ones(2)
+PRIOR = np.ones(2)
 
 
 @dataclass(frozen=True)
