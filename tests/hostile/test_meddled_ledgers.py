@@ -95,6 +95,7 @@ def test_version_1_is_read(tmp_path: Path) -> None:
         ("update entry set unit = 'changes: 1' where number = 3", ENTRY_3),
         ("update entry set unit = 'changes: 1', state = 'refused' where number = 3", ENTRY_3),
         ("update entry set unit = 'changes: 1', state = 'total' where number = 3", ENTRY_3),
+        ("update entry set kind = 'rho', state = 'total' where number = 3", ENTRY_3),
         ("delete from entry where number = 1", ENTRY_2),
         ("alter table entry rename to entries", "no such table: entry"),
         ("pragma user_version = 2", r"is of version 2 .*versi"),
@@ -112,6 +113,13 @@ def test_what_this_package_does_not_write_is_refused(path, statement, message):
     for ask in (lambda: ob.Ledger(path), lambda: module.read_accounts(path)):
         with pytest.raises(LedgerError, match=rf"ledger .*b\.ledger: .*{message}"):
             ask()
+
+
+def test_a_ledger_that_is_not_there_is_made_only_where_its_folder_is(tmp_path: Path) -> None:
+    for path, hint in ((tmp_path / "b.ledger", True), (tmp_path / "none" / "b.ledger", False)):
+        with pytest.raises(LedgerError, match=r"b\.ledger: cannot be used \(") as error:
+            ob.Ledger(path)
+        assert ("epsilon=3.0" in str(error.value)) is hint
 
 
 def test_a_damaged_file_is_refused_or_says_the_same(path: Path) -> None:
