@@ -1,5 +1,6 @@
 """Whoever meddles with the file of a ledger, or the folder it is in, makes nobody spend more."""
 
+import math
 import os
 import random
 import sqlite3
@@ -113,6 +114,19 @@ def test_what_this_package_does_not_write_is_refused(path, statement, message):
     for ask in (lambda: ob.Ledger(path), lambda: module.read_accounts(path)):
         with pytest.raises(LedgerError, match=rf"ledger .*b\.ledger: .*{message}"):
             ask()
+
+
+@pytest.mark.parametrize(
+    ("value", "delta"), [(math.inf, 0.0), (math.nan, 0.0), (-1.0, 0.0), (1.0, 1.5), (1.0, -1e-9)]
+)
+def test_a_loss_that_is_none_is_not_entered(path: Path, value: float, delta: float) -> None:
+    ledger = ob.Ledger(path)
+    with (
+        pytest.raises(LedgerError, match="cannot be added in the ledger"),
+        ledger.entered(Loss.of("epsilon", value, delta), UNIT),
+    ):
+        pass
+    assert ledger.spent == LOSS
 
 
 def test_a_ledger_that_is_not_there_is_made_only_where_its_folder_is(tmp_path: Path) -> None:
