@@ -77,7 +77,8 @@ def test_only_the_owner_reads_it(umask, temporary):
 
 
 def test_it_goes_with_the_block_with_an_error_and_when_collected(temporary):
-    with ob.on_disk(FRAME) as scan:
+    held = ob.on_disk(FRAME)
+    with held as scan:
         assert len(list(temporary.iterdir())) == 1
     assert not list(temporary.iterdir())
     with pytest.raises(FileNotFoundError):
