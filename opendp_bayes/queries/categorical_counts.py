@@ -22,7 +22,7 @@ from opendp_bayes.trusted.counting import (
     make_counts_of_cells,
     make_counts_of_groups,
 )
-from opendp_bayes.trusted.kinds import VALUES, ColumnKind, kinds_of_frame, kinds_of_vector
+from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, kinds_of_vector
 from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.stable_plans import StablePlan, stable_plan_of
 from opendp_bayes.trusted.truncation import Truncation
@@ -139,7 +139,7 @@ def cells_in_frame(domain: Domain, metric: Metric, question: Question) -> Cells:
         )
     counted_distance(domain, metric)
     size = checked_size(question.size, domain, metric)
-    return cells_of(question, kinds_of_frame(domain), size)
+    return cells_of(question, KindsOfFrame(domain), size)
 
 
 def counting(

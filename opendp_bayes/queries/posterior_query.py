@@ -100,9 +100,9 @@ def posterior(
         `discover`.
     by : Columns, optional
         The column that says which group a record is in, or a list of them, whose groups are tuples.
-        The groups are public: those that `categories` has of
-        the column, or every combination of the columns' own. Records of no group are counted in a
-        cell of their own, which no grouped release contains.
+        The groups are public: those that `categories` has of the column, or every combination of
+        the columns' own. Records of no group are counted in a cell of their own, which no grouped
+        release contains.
     prior : Prior or {"auto", "learned"}, default "auto"
         A positive number for every category, or one for each, buckets included: in the order of the
         categories, or as a mapping from their labels. `"learned"` learns it from the release, for

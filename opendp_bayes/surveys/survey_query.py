@@ -52,8 +52,8 @@ def survey(
     ----------
     query : Query or LazyFrameQuery or Countable
         `context.query()`, with any plan of the user's own after it (filter, with_columns, casts,
-        truncation by identifier); or a `Countable` of a plugin. Its budget is that
-        of all questions together.
+        truncation by identifier); or a `Countable` of a plugin. Its budget is that of all
+        questions together.
     questions : Mapping[str, Mapping[str, Any] or Divisible]
         From the name of each question to a mapping of its arguments: `column`, a column or a list
         of them, and as needed others of `posterior`. These are `categories`, `nulls`, `unknown`,

@@ -22,8 +22,7 @@ from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import CHANGES, identifier_of
 from opendp_bayes.trusted.cells import Axis, Cells, counted
 from opendp_bayes.trusted.interrupts import interruptible
-from opendp_bayes.trusted.kinds import VALUES, ColumnKind, element_type, kinds_of_frame
-from opendp_bayes.trusted.opendp_internals import frame_of
+from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, element_type
 from opendp_bayes.trusted.spaces import CountsOfSeveral
 from opendp_bayes.trusted.truncation import Truncation
 
@@ -45,10 +44,10 @@ def make_counts_of_cells(
     ValueError, TypeError
         For cells that do not fit the space of the frame.
     """
-    kinds, types = kinds_of_frame(domain), frame_of(domain).collect_schema()
+    kinds = KindsOfFrame(domain)
 
     def count(frame: pl.LazyFrame) -> list[Integers]:
-        return counted(several, frame, types, limits)
+        return counted(several, frame, kinds.types, limits)
 
     return _counting(domain, metric, several, kinds, count, made_by, kept)
 

@@ -132,9 +132,8 @@ class CategoriesOfShares(NoisedCategories):
 
     @property
     def slope(self) -> float:
-        return (
-            super().slope + _FARTHER
-        )  # by which rates are multiplied, and not only noise is moved
+        # Rates are multiplied by it, while noise is only moved.
+        return super().slope + _FARTHER
 
     @property
     def centres(self) -> list[Integers]:

@@ -70,9 +70,9 @@ def show(
     """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
 
     FILE is a file that `opendp-bayes release` wrote with --output, or the text that `to_json` of a
-    release or a survey returned. Of a report, each release is shown by itself, as shares of
-    all records; its page may estimate results together, or among answers. Only the first 1000 rows
-    are printed. --output writes the table of `to_frame`: full numbers, and a row for each category,
+    release or a survey returned. Of a report, each release is shown by itself, as shares of all
+    records; its page may estimate results together, or among answers. Only the first 1000 rows are
+    printed. --output writes the table of `to_frame`: full numbers, and a row for each category,
     group and question. A workbook holds every label as text. In a .csv file a label that
     spreadsheets would take for a formula gets an apostrophe. `--output -` prints JSON for other
     programs.
