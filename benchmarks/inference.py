@@ -161,7 +161,7 @@ NOISED = (
 #: What is asked of 1000 categories with a public number of records, and the seconds wanted.
 ASKED: dict[str, tuple[Callable[[ob.NoiseAwarePosterior], Any], float]] = {
     "difference(0, 1).interval()": (lambda found: found.difference(0, 1).interval(), 0.5),
-    "compare(itself).interval()": (lambda found: found.compare(found).interval(), 2.0),
+    "compare(itself).to_frame()": (lambda found: found.compare(found).to_frame(), 2.0),
     "sample(4000)": (lambda found: found.sample(4000, random_state=0), 3.0),
     "simultaneous intervals": (lambda found: found.interval(0.95, kind="simultaneous"), 3.0),
     "counts.interval()": (lambda found: found.counts.interval(0.95), 0.5),

@@ -45,4 +45,5 @@ with pl.Config(tbl_rows=-1):
     print(released.to_frame())
 
 difference = released["Dream"].posterior.compare(released["Biscoe"].posterior)
-print(f"P(Adelie is more frequent on Dream than on Biscoe) = {difference.probability[0]:.3f}")
+larger = difference["Adelie"].probability().value
+print(f"P(Adelie is more frequent on Dream than on Biscoe) = {larger:.3f}")

@@ -51,7 +51,6 @@ QUANTILE = POSTERIOR.quantile(0.65, edges=[0, 1, 2, 3])
 OTHER = released((3, 6, 1), 10, LAPLACE).posterior
 PICTURE = Figure().subplots()
 ODDS = POSTERIOR.odds("a")
-COMPARED = POSTERIOR.compare(OTHER)
 
 AXES, CELLS = ("x", "y"), (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
 TABLE_RELEASE = ob.Release((9, 1, 2, 3), CELLS, (1.0,) * 4, LAPLACE, guarantee(15), AXES)
@@ -75,10 +74,6 @@ def of_variables(method: Any) -> Any:
 
     function.__qualname__ = method.__qualname__
     return function
-
-
-def first_is_larger(theta: Any) -> Any:
-    return theta[0] > theta[1]
 
 
 def first_mean(posterior: ob.NoiseAwarePosterior) -> float:
@@ -151,10 +146,9 @@ MORE_OF_A = vary("among", "answered", LARGER, lambda frame: frame["mean"][0], se
 OTHER_MECHANISM = {"mechanism": "gaussian_parameters", "size": 30}
 LATER = {"values": 0.4}
 OF_VALUES = {"values": 0.3}
-THAT = {"different": {"first": "c", "second": "c", "random_state": 1}}
+THAT = {"different": {"first": "c", "second": "c"}}
 HIGHER: dict[str, Any] = {"larger": {"level": 0.7, "edges": [0, 2, 4, 6]}}
 HIGHER_ONES: dict[str, Any] = {"larger": {"levels": [0.7], "edges": [0, 2, 4, 6]}}
-OF_DRAWS = {"event": first_is_larger, "draws": 400}
 POSTERIORS = [
     *rows(
         *(ob.combine, {"releases": TWO, "records": "same", "draws_may_agree": True}, first_mean),
@@ -222,13 +216,8 @@ POSTERIORS = [
                 *({"records": 50, **DRAWN}, np.array),
                 *(vary("records", 60, LARGER, lambda drawn: int(drawn.sum())), SIZE, SEED),
             ),
-            "probability": (
-                *(OF_DRAWS, lambda p: p.value),
-                vary("event", lambda theta: ~first_is_larger(theta), SMALLER),
-                *(vary("draws", 1600, SMALLER, lambda p: p.standard_error), SEED),
-            ),
             "compare": (
-                *({"other": OTHER}, lambda compared: compared.probability),
+                *({"other": OTHER}, lambda compared: compared["a"].mean()),
                 {"different": {"other": POSTERIOR}},
             ),
             "difference": (PAIR, lambda found: found.interval(), THAT),
@@ -319,14 +308,6 @@ POSTERIORS = [
             "probability": ({}, lambda p: p.value, {"smaller": {"above": 2.0}}),
             "row": ({}, list, {"different": {"level": 0.5}}),
             "sample": (DRAWN, list, SIZE, SEED),
-        },
-    ),
-    *of_methods(
-        COMPARED,
-        {
-            "cdf": ({"values": 0.0}, lambda found: float(found[0]), {"larger": OF_VALUES}),
-            "sample": (DRAWN, np.ravel, SIZE, SEED),
-            "interval": ({}, first_width, MORE),
         },
     ),
     *rows(

@@ -166,10 +166,4 @@ SURVEYS = [
             ),
         },
     ),
-    *rows(
-        TablePosterior.compare,
-        {"self": SURVEY.marginal("x"), "other": SURVEY.conditional("x", y="a")},
-        first_mean,
-        larger={"other": SURVEY.conditional("x", y="b")},
-    ),
 ]

@@ -67,13 +67,17 @@ def test_comparing_releases_of_different_priors(unequal, release):
     values = np.linspace(0, 1, 8001)
     middle = (values[1:] + values[:-1]) / 2
     larger = np.sum(np.diff(unequal.cdf(values), axis=0) * other.cdf(middle), axis=0)
-    error = STANDARD_ERRORS * comparison.standard_error + 1e-3
-    assert np.all(np.abs(comparison.probability - larger) < error)
     reverse = other.compare(unequal)
-    assert np.all(np.abs(reverse.probability - (1 - larger)) < error)
-    assert comparison.mean() == pytest.approx(unequal.mean() - other.mean())
-    lower, upper = comparison.interval(0.999)
-    assert np.all((lower < comparison.mean()) & (comparison.mean() < upper))
+    mean = unequal.mean() - other.mean()
+    for place, (label, one) in enumerate(comparison.items()):
+        share, error = one.probability()
+        assert share == pytest.approx(larger[place], abs=STANDARD_ERRORS * error + 1e-3)
+        share = 1 - reverse[label].probability().value
+        assert share == pytest.approx(larger[place], abs=STANDARD_ERRORS * error + 1e-3)
+        error = STANDARD_ERRORS * one.standard_error
+        assert one.mean() == pytest.approx(mean[place], abs=error)
+        lower, upper = one.interval(0.999)
+        assert lower < one.mean() < upper
 
 
 @pytest.mark.parametrize(
@@ -81,12 +85,11 @@ def test_comparing_releases_of_different_priors(unequal, release):
     [
         lambda posterior: posterior.sample(500),
         lambda posterior: posterior.predictive(9, size=500),
-        lambda posterior: posterior.probability(lambda theta: theta[0] > 0.5),
-        lambda posterior: posterior.compare(posterior).sample(500),
+        lambda posterior: posterior.quantity(lambda p: p["a"] > 0.5).mean(),
         lambda posterior: posterior.interval(0.9, "simultaneous"),
         lambda posterior: (arviz_or_skip(), posterior.to_arviz(draws=125)),
     ],
-    ids=["sample", "predictive", "probability", "compare", "simultaneous interval", "arviz"],
+    ids=["sample", "predictive", "quantity", "simultaneous interval", "arviz"],
 )
 def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monkeypatch):
     """What ranks are taken of, for simultaneous intervals, depends so little on the prior that
@@ -186,12 +189,6 @@ def test_other_errors(three, release):
         three.sample(0)
     with pytest.raises(ValueError, match=r"size=0: must be between 1"):
         three.predictive(5, size=0)
-    with pytest.raises(ValueError, match=r"event: .* float64 and shape \(5,\) .* booleans"):
-        three.probability(lambda theta: theta[0])
-    with pytest.raises(ValueError, match=r"event: .* bool and shape \(3, 5\)"):
-        three.probability(lambda theta: theta > 0.5)
-    with pytest.raises(ValueError, match=r"event: .* no place of the 3"):
-        three.probability(lambda theta: theta["no"] > 0.5)
     with pytest.raises(ValueError, match=r"other: has the categories \('a', 'b'\)"):
         three.compare(release(ob.LaplaceParameters(1.0), (1, 2), 3).posterior)
     with pytest.raises(TypeError, match=r"releases=.*: must be a list"):
@@ -215,7 +212,7 @@ def test_intervals_are_by_label_and_generators_draw(release, three):
     a generator goes on.
     """
     made = replace(release(ob.LaplaceParameters(3.0), (12, 30, 58), 100), categories=(2, 0, 1))
-    answers = made.posterior, made.posterior.counts, made.posterior.compare(made.posterior)
+    answers = made.posterior, made.posterior.counts
     for interval in (answer.interval(0.9) for answer in answers):
         lower, upper = interval
         assert (interval.lower is lower, interval.upper is upper) == (True, True)
@@ -229,7 +226,7 @@ def test_intervals_are_by_label_and_generators_draw(release, three):
     with pytest.raises(KeyError, match="'0': is not a category"):
         made["0"]
     rng = np.random.default_rng(5)
-    for answer in (three, three.counts, three["a"], three.compare(three)):
+    for answer in (three, three.counts, three["a"], three.compare(three)["a"]):
         first, second = answer.sample(4, rng), answer.sample(4, rng)
         assert not np.array_equal(first, second)
         assert np.array_equal(answer.sample(4, 5), answer.sample(4, np.random.default_rng(5)))

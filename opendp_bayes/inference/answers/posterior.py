@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from opendp_bayes.display.pictures import Panel, plot_panel
 from opendp_bayes.display.sheet import labelled_frame
@@ -20,12 +20,6 @@ from opendp_bayes.inference.answers.by_label import (
     positions_among,
     positions_of,
 )
-from opendp_bayes.inference.answers.comparison import (
-    BetaDifferences,
-    Comparison,
-    Probability,
-    standard_error,
-)
 from opendp_bayes.inference.answers.ordered import (
     QuantilePosterior,
     Quantiles,
@@ -36,21 +30,15 @@ from opendp_bayes.inference.answers.ordered import (
 )
 from opendp_bayes.inference.answers.quantities import (
     CategoryPosterior,
-    OfDifference,
     OfDraws,
     OfMixture,
     Quantities,
     Quantity,
-    check_function,
     checked,
 )
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.engines import Engine, Groups
-from opendp_bayes.inference.laws.beta_mixture import (
-    BetaMixtures,
-    nearest_dirichlet,
-    pointwise_level,
-)
+from opendp_bayes.inference.engines import Engine, Groups, summed
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, pointwise_level
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
 from opendp_bayes.mathematics.telling import shortly, told, warn
@@ -66,7 +54,6 @@ from opendp_bayes.mathematics.validation import (
     as_size,
     as_text,
 )
-from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.release_format.data import Label, ReleasedData, Value
 from opendp_bayes.release_format.labels import (
     CATEGORIES,
@@ -90,7 +77,8 @@ Among = Literal["all", "answered"]
 DRAWS = 40_000
 #: Draws on which a function is tried before many are made.
 _TRIAL = 5
-#: Simultaneous intervals rest on so many draws of counts, and on no fewer draws of all.
+#: Simultaneous intervals and comparisons of many categories rest on so many draws of single
+#: categories, and on no fewer draws of all.
 _MOST_COUNTS, _FEWEST_DRAWS = 1 << 21, 2000
 
 
@@ -364,12 +352,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         return posterior._of_parts(self, members)
 
     def dirichlet(self) -> Floats:
-        """Concentration, shape `(k,)`, of the Dirichlet distribution nearest to the posterior, as a
-        prior for what takes conjugate ones: of all Dirichlet distributions D the one with the
-        smallest Kullback-Leibler divergence `KL(posterior || D)`, which has the posterior's
-        expected values of every `ln θ_i`.
-
-        The posterior is a mixture of Dirichlets, which this is not: use `sample` where it matters.
+        """Concentration, shape `(k,)`, of the Dirichlet distribution with the posterior's means,
+        whose variances have the same sum, as a prior for what takes conjugate ones.
 
         Examples
         --------
@@ -379,7 +363,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         >>> release.posterior.dirichlet().round(6).tolist()
         [4.0, 6.0]
         """
-        return nearest_dirichlet(self._marginals)
+        mean = self.mean()
+        return mean * ((mean * (1 - mean)).sum() / self._marginals.variance().sum() - 1)
 
     def given(self: N, categories: Iterable[Label]) -> N:
         """The posterior of the probabilities within some categories: of each divided by the sum of
@@ -439,48 +424,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
         theta = self._engine.shares(rows, rng).reshape(shape)
         return from_dict({"posterior": {"theta": theta}}, coords=coords, dims={"theta": [*coords]})
 
-    def probability(
-        self,
-        event: Callable[[Floats], NDArray[np.bool_]],
-        draws: int | None = None,
-        random_state: RandomState = 0,
-    ) -> Probability:
-        """The posterior probability of an event, with its Monte Carlo standard error: by 40 000
-        `draws`, or all of a table of a survey, unless others are asked for.
-
-        `event` is a function of the probabilities, an array of shape `(k, draws)` so that
-        `theta[0]` is the first category in every draw; it returns booleans of shape `(draws,)`, as
-        `lambda theta: theta[0] > theta[1]` does.
-
-        Raises
-        ------
-        ValueError
-            If it returns anything else.
-        TypeError
-            For what is no function.
-        """
-        check_function(event, "event", "lambda theta: theta[0] > theta[1]")
-        as_generator(random_state)
-        draws = self._number if draws is None else as_size(draws, "draws", "draws")
-        trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
-        try:  # before the draws take long
-            checked(event(trial.T), _TRIAL, "event", "booleans")
-        except IndexError:
-            raise ValueError(
-                f"event: asks for what is no place of the {len(self.categories)} categories. Use"
-                " theta[0] for the first, or name categories in"
-                " posterior.quantity(lambda p: p['yes'] - p['no']).probability()."
-            ) from None
-        share = checked(
-            event(self.sample(draws, random_state).T), draws, "event", "booleans"
-        ).mean()
-        return Probability(float(share), float(standard_error(share, self._effective(draws))))
-
-    def difference(self, first: Label, second: Label, random_state: RandomState = 0) -> Quantity:
-        """The probability of one category minus that of another, for instance of two parties.
-
-        Its mean, its standard deviation and the probability of its sign are computed; intervals are
-        of draws of these two and the rest.
+    def difference(self, first: Label, second: Label) -> Quantity:
+        """The probability of one category minus that of another, for instance of two parties, by
+        draws.
 
         Raises
         ------
@@ -489,18 +435,14 @@ class NoiseAwarePosterior(UnderflowIsZero):
         ValueError
             For the same one twice.
         """
-        places, _ = self._two(first, second), as_generator(random_state)
-        others = [position for position in range(len(self.categories)) if position not in places]
-        groups = [[places[0]], [places[1]], *([others] if others else [])]
-        source = partial(self._of_sums, groups, _first_less_second)
-        behind = self._effective(self._number, self._engine.merged(groups))
-        law = OfDifference(source, self._number, behind, random_state, self._engine, places, others)
+        groups = [[place] for place in self._two(first, second)]
+        law = self._law_of_sums(groups, _first_less_second)
         return Quantity(f"{first} - {second}", law)
 
     def ratio(self, first: Label, second: Label) -> Quantity:
-        """The probability of one category over that of another, by the mixture of Betas that it
-        follows from. Its mean is infinite where the prior of the second is at most 1, and its
-        standard deviation where that is at most 2: the second may have no records.
+        """The probability of one category over that of another, by draws. Its mean is infinite
+        where the prior of the second is at most 1, and its standard deviation where that is at most
+        2: the second may have no records.
 
         Raises
         ------
@@ -509,11 +451,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         ValueError
             For the same one twice.
         """
-        places = self._two(first, second)
-        among = self._engine.given(places)
-        mixture = among.probabilities[0]
-        law = OfMixture(mixture, among.independent, self._smallest(places[1:], mixture))
-        return Quantity(f"{first} / {second}", law, 1.0)
+        above, below = self._two(first, second)
+        return self._ratio(f"{first} / {second}", [[above]], [[below]])
 
     def odds(self, label: Label) -> Quantity:
         """The odds of one category, `θ / (1 - θ)`, as the `ratio` to all others together.
@@ -525,9 +464,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """
         position = position_of(label, self.categories)
         others = [category for category in range(len(self.categories)) if category != position]
-        mixture, behind = self._marginals[position], self._engine.independent
-        law = OfMixture(mixture, behind, self._smallest(others, mixture))
-        return Quantity(f"odds of {label}", law, 1.0)
+        return self._ratio(f"odds of {label}", [[position]], [others])
 
     def odds_ratio(self, **values: Sequence[Value]) -> Quantity:
         """The odds ratio of two variables of a joint table, a pair of values of each:
@@ -550,17 +487,20 @@ class NoiseAwarePosterior(UnderflowIsZero):
         both, first, second, neither = (
             position_of(cell, table.categories) for cell in itertools.product(*pairs)
         )
-        places = [both, neither, first, second]
-        others = [position for position in range(len(table.categories)) if position not in places]
-        groups = [[position] for position in places] + ([others] if others else [])
-        smallest = min(
-            table._smallest([below], table._engine.given([above, below]).probabilities[0])
-            for above, below in ((both, first), (neither, second))
-        )
-        law = replace(table._law_of_sums(groups, _cross_ratio), divisor=smallest)
         named_pairs = zip(values, pairs, strict=True)
         label = " and ".join(f"{variable} ({a} / {b})" for variable, (a, b) in named_pairs)
-        return Quantity(f"odds ratio of {label}", law, 1.0)
+        return table._ratio(f"odds ratio of {label}", [[both], [neither]], [[first], [second]])
+
+    def _ratio(self, label: str, above: Groups, below: Groups) -> Quantity:
+        """The product of the probabilities of some groups over that of as many others.
+
+        Every data set has some probability, so that the moments that exist are those of the prior;
+        where draws of shares stand for it they are those of the draws.
+        """
+        prior = summed(self._engine.prior, below).min()
+        divisor = np.inf if self._engine.draws_shares else float(prior)
+        law = replace(self._law_of_sums([*above, *below], _ratio_of_products), divisor=divisor)
+        return Quantity(label, law, 1.0)
 
     def _pair(self, variable: str, pair: Sequence[Value]) -> tuple[Value, Value]:
         """Two different values of a variable of this table."""
@@ -587,7 +527,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def _cumulative(self) -> Quantities:
         ordered = self._in_order
         mixtures = ordered._engine.cumulative(np.arange(1, len(ordered.categories)))
-        behind = ordered._sums().independent
+        behind = ordered._engine.independent
         return Quantities(
             (
                 (label, Quantity(f"up to {label}", OfMixture(mixtures[position], behind), 0.5))
@@ -693,7 +633,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
         KeyError
             If it asks for what is no category; `TypeError` for what is no function.
         """
-        check_function(function, "function", "lambda p: p['yes'] - 2 * p['no']")
+        if not callable(function):
+            raise TypeError(
+                f"function={told(function)}: must be a function, such as lambda p: p['yes'] - 2 *"
+                " p['no']."
+            )
         label, _ = as_text(label, "label"), as_generator(random_state)
         as_choice(of, "of", ("probabilities", "counts"))
         number = self._number if draws is None else as_size(draws, "draws", "draws")
@@ -798,9 +742,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """The posterior of other categories."""
         return type(self)(self.releases, engine, categories, axes, unordered)
 
-    def compare(self, other: "NoiseAwarePosterior") -> Comparison:
+    def compare(self, other: "NoiseAwarePosterior") -> Quantities:
         """The difference of the probabilities of each category, this posterior's minus the other's,
-        for two independent data sets. Nothing is drawn.
+        for two independent data sets, by draws: of one category `compare(other)["yes"]`.
 
         Raises
         ------
@@ -810,15 +754,17 @@ class NoiseAwarePosterior(UnderflowIsZero):
             If the two do not have the same categories in the same order.
         """
         self._check_alike(other)
-        behind = [posterior._engine.independent for posterior in (self, other)]
-        laws = BetaDifferences(self._marginals, other._marginals)
-        draws = 1 / sum(1 / number for number in behind) if np.inf not in behind else min(behind)
-        return Comparison(self.categories, laws, draws, partial(self._less, other))
+        return Quantities(
+            (label, Quantity(label, self._less(other, position)))
+            for position, label in enumerate(self.categories)
+        )
 
-    def _less(self, other: "NoiseAwarePosterior", draws: int, random_state: RandomState) -> Floats:
-        """Draws of this posterior's probabilities minus the other's, of independent data."""
-        seeds = as_generator(random_state).integers(2**32, size=2).tolist()
-        return self.sample(draws, seeds[0]) - other.sample(draws, seeds[1])
+    def _less(self, other: "NoiseAwarePosterior", position: int) -> OfDraws:
+        """The law of one probability minus that of the other posterior, of independent data."""
+        first, second = self[self.categories[position]], other[other.categories[position]]
+        number = min(max(_MOST_COUNTS // len(self.categories), _FEWEST_DRAWS), DRAWS)
+        behind = 1 / (1 / number + 1 / first.draws + 1 / second.draws)
+        return OfDraws(partial(_of_independent, first, second), number, behind, 0)
 
     def _two(self, first: Label, second: Label) -> list[int]:
         """The places of two different categories."""
@@ -853,8 +799,13 @@ class NoiseAwarePosterior(UnderflowIsZero):
             first()
 
     def _law_of_sums(self, groups: Groups, function: Callable[[Floats], Floats]) -> OfDraws:
-        """The law of a function of the probabilities of groups, which have every category once."""
-        behind = self._effective(self._number, self._sums())
+        """The law of a function of the probabilities of groups, in none of which a category may
+        be.
+        """
+        inside = {category for group in groups for category in group}
+        others = [category for category in range(len(self.categories)) if category not in inside]
+        groups = [*groups, *([others] if others else [])]
+        behind = self._effective(self._number, self._engine.merged(groups))
         return OfDraws(partial(self._of_sums, groups, function), self._number, behind, 0)
 
     def _of_sums(
@@ -868,10 +819,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
         rng = as_generator(random_state)
         sums = self._engine.sample_sums(groups, draws, rng)
         return function(self._engine.shares(sums, rng, groups))
-
-    def _sums(self) -> Engine:
-        """Counts of the first category and of all others."""
-        return self._engine.merged([[0], [*range(1, len(self.categories))]])
 
     @property
     def _number(self) -> int:
@@ -899,19 +846,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
             level = pointwise_level(self._marginals, self.sample(number, random_state=0), level)
         return self._marginals.interval(level)
 
-    def _smallest(self, places: list[int], mixture: BetaMixtures) -> float:
-        """The smallest concentration that some categories may have together, the second parameter
-        of the mixture: that of the prior, since all records may be in others.
-
-        Every law gives every data set some probability. A mechanism that states none may not, and
-        the mixture says what there is; so it does where draws of shares stand for the prior.
-        """
-        if self._engine.draws_shares:
-            return float(mixture.b.min())
-        if not all(is_lawful(release.mechanism) for release in self.releases):
-            return float(mixture.b.min())
-        return float(sum(self.prior[position] for position in places))
-
     def _estimates(self) -> str:
         """Means and standard deviations, for `repr`."""
         estimates = zip(self.categories, self.mean(), self.std(), strict=True)
@@ -937,10 +871,21 @@ def _first_less_second(columns: Floats) -> Floats:
     return columns[:, 0] - columns[:, 1]
 
 
-def _cross_ratio(columns: Floats) -> Floats:
-    """The product of the first two over that of the next two, which may be beyond any float."""
+def _of_independent(
+    first: Quantity, second: Quantity, draws: int, random_state: RandomState
+) -> Floats:
+    """Draws of a quantity minus those of another."""
+    rng = as_generator(random_state)
+    return first.sample(draws, rng) - second.sample(draws, rng)
+
+
+def _ratio_of_products(columns: Floats) -> Floats:
+    """The product of the first half of the columns that are not of others over that of the second,
+    which may be beyond any float.
+    """
+    half = columns.shape[1] // 2
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        ratio = columns[:, 0] / columns[:, 2] * (columns[:, 1] / columns[:, 3])
+        ratio = np.prod(columns[:, :half] / columns[:, half : 2 * half], axis=1)
     return np.where(np.isnan(ratio), np.inf, ratio)
 
 

@@ -3,18 +3,15 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.display.sheet import Sheet, Shown, labelled_frame
 from opendp_bayes.display.tables import Table, figure
-from opendp_bayes.inference.answers.comparison import Probability, standard_error
-from opendp_bayes.inference.engines import Engine
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
-from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import (
     Floats,
     RandomState,
@@ -29,6 +26,13 @@ from opendp_bayes.release_format.labels import ByLabel
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+class Probability(NamedTuple):
+    """A posterior probability, with its Monte Carlo standard error."""
+
+    value: float
+    standard_error: float
 
 
 class Quantity(Shown):
@@ -50,14 +54,11 @@ class Quantity(Shown):
     @property
     def standard_error(self) -> float:
         """Monte Carlo standard error of the mean; 0 where it is computed without draws."""
-        behind = self._law.draws_behind()
-        return 0.0 if np.isinf(behind) else float(self._law.std() / np.sqrt(behind))
+        return 0.0 if np.isinf(self.draws) else float(self._law.std() / np.sqrt(self.draws))
 
     @property
     def draws(self) -> float:
-        """Independent draws that probabilities and intervals rest on; infinite where they are
-        computed without any.
-        """
+        """Independent draws that it rests on; infinite where it is computed without any."""
         return self._law.draws
 
     def mean(self) -> float:
@@ -90,7 +91,9 @@ class Quantity(Shown):
         """
         above = (self.above or 0.0) if above is None else as_number(above, "above")
         share = 1 - float(self._law.cdf(above))
-        return Probability(share, float(standard_error(share, self._law.draws_behind(above))))
+        # Not 0 where all of finitely many draws agree.
+        safer = (share * self.draws + 1) / (self.draws + 2) if np.isfinite(self.draws) else 0.0
+        return Probability(share, float(np.sqrt(safer * (1 - safer) / self.draws)))
 
     def sample(self, size: int = 1, random_state: RandomState = None) -> Floats:
         """Draws, shape `(size,)`; repeatable with a seed as `random_state`."""
@@ -205,72 +208,33 @@ class CategoryPosterior(Quantity):
 
 @dataclass(frozen=True, eq=False)
 class OfMixture:
-    """A probability with a mixture of Betas, or its odds: its distribution, and how far that is
-    known, by the independent draws behind its mean and behind each probability.
-
-    `draws` are the independent draws that the mixture is of. Of odds, `rest` is the smallest
-    that the second parameter may be: moments of that order and above are infinite, whatever
-    components are left out because they weigh too little.
-    """
+    """A probability with a mixture of Betas, and the independent draws that it is of."""
 
     mixture: BetaMixtures
     draws: float
-    rest: float | None = None
 
     def mean(self) -> float:
-        return float(self.mixture.mean()[0]) if self.rest is None else self._moment(1, self.rest)
+        return float(self.mixture.mean()[0])
 
     def std(self) -> float:
-        if self.rest is None:
-            return float(self.mixture.std()[0])
-        square = self._moment(2, self.rest)
-        return float(np.sqrt(square - self.mean() ** 2)) if np.isfinite(square) else np.inf
-
-    def draws_behind(self, value: float | None = None) -> float:
-        """Draws behind the mean, or behind the probability of being at most a value."""
-        return self.draws
-
-    def _moment(self, order: int, rest: float) -> float:
-        """Moment of the odds of the mixture: the mean of those of its parts. For Beta(a, b) they
-        are `a / (b - 1)` of order 1 and `a (a + 1) / ((b - 1) (b - 2))` of order 2.
-        """
-        if rest <= order:
-            return np.inf
-        # One component for several may have a smaller parameter than any of them.
-        a, b, weights = self.mixture.a, np.maximum(self.mixture.b, rest), self.mixture.weights
-        first = a / (b - 1)
-        return float(weights @ (first if order == 1 else first * (a + 1) / (b - 2)))
+        return float(self.mixture.std()[0])
 
     def cdf(self, values: ArrayLike) -> Floats:
-        values = np.asarray(values, dtype=np.float64)[..., None]
-        if self.rest is None:
-            return self.mixture.cdf(values)[..., 0]
-        # From the smaller side: shares close to 1 have no digits left for large odds.
-        odds = np.maximum(values, 0.0)
-        small = np.minimum(odds, 1.0)
-        above = self.mixture.mirrored.cdf(1 / (1 + odds))
-        return np.where(odds > 1, 1 - above, self.mixture.cdf(small / (1 + small)))[..., 0]
+        return self.mixture.cdf(np.asarray(values, dtype=np.float64)[..., None])[..., 0]
 
     def quantiles(self, levels: Floats) -> Floats:
-        shares, others = self.mixture.two_sided_quantile(levels[:, None])
-        return self._or_odds(shares[:, 0], others[:, 0])
+        return self.mixture.quantile(levels[:, None])[:, 0]
 
     def sample(self, draws: int, random_state: RandomState = None) -> Floats:
         rng, weights = as_generator(random_state), self.mixture.weights
         component = rng.choice(weights.size, draws, p=weights / weights.sum())
         parts = np.column_stack([self.mixture.a[component], self.mixture.b[component]])
-        return self._or_odds(*dirichlet(parts, rng).T)
-
-    def _or_odds(self, share: Floats, other: Floats) -> Floats:
-        """Probabilities, or their odds, which may be larger than any float."""
-        with np.errstate(divide="ignore", over="ignore"):
-            return share if self.rest is None else share / other
+        return dirichlet(parts, rng)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
 class OfDraws:
-    """Draws from a source, so many of a seed, which are worth `draws` independent ones; as
-    `OfMixture`, their distribution and how far it is known."""
+    """Draws from a source, so many of a seed, which are worth `draws` independent ones."""
 
     source: Callable[[int, RandomState], Floats]
     number: int
@@ -294,9 +258,6 @@ class OfDraws:
     def std(self) -> float:
         return float(self.drawn.std(ddof=1)) if self.divisor > 2 else np.inf
 
-    def draws_behind(self, value: float | None = None) -> float:
-        return self.draws
-
     def cdf(self, values: ArrayLike) -> Floats:
         at_most = np.searchsorted(self._ascending, values, side="right") / self.drawn.size
         return np.where(np.isnan(values), np.nan, at_most)
@@ -308,79 +269,20 @@ class OfDraws:
         return self.source(draws, random_state)
 
 
-@dataclass(frozen=True, eq=False)
-class OfDifference(OfDraws):
-    """The probability of the first of two categories minus that of the second, `places`; `rest` are
-    the others. Mean, deviation and sign are computed, each when it is asked for.
-    """
-
-    counts: Engine
-    places: list[int]
-    rest: list[int]
-
-    @cached_property
-    def _among(self) -> Engine:
-        return self.counts.given(self.places)
-
-    def mean(self) -> float:
-        first, second = self.counts.probabilities.mean()[self.places]
-        return float(first - second)
-
-    def std(self) -> float:
-        return self._std
-
-    @cached_property
-    def _std(self) -> float:
-        variance = self.counts.probabilities.variance()[self.places]
-        # Of the sum of both, which is 1 where there are no others.
-        together = 0.0
-        if self.rest:
-            merged = self.counts.merged([self.places, self.rest])
-            together = float(merged.probabilities.variance()[0])
-        return float(np.sqrt(max(2 * float(variance.sum()) - together, 0.0)))
-
-    def cdf(self, values: ArrayLike) -> Floats:
-        values = np.asarray(values, dtype=np.float64)
-        if not np.any(values == 0):
-            return super().cdf(values)
-        below = float(self._among.probabilities[0].cdf(0.5)[0])
-        return np.where(values == 0, below, super().cdf(values) if np.any(values) else below)
-
-    def draws_behind(self, value: float | None = None) -> float:
-        if value is None:
-            return self.counts.independent
-        return self._among.independent if value == 0 else self.draws
-
-
-def check_function(function: object, name: str, such_as: str) -> None:
-    """Raises `TypeError` for what cannot be called.
-
-    Raises
-    ------
-    TypeError
-        For what cannot be called.
-    """
-    if not callable(function):
-        raise TypeError(f"{name}={told(function)}: must be a function, such as {such_as}.")
-
-
-def checked(
-    values: ArrayLike, draws: int, name: str = "function", wanted: str = "numbers"
-) -> Floats:
+def checked(values: ArrayLike, draws: int) -> Floats:
     """Return a function's values at so many draws; `ValueError` unless they are a number each, or a
     boolean.
     """
     array = np.asarray(values)
-    kinds = "b" if wanted == "booleans" else "biuf"
-    if array.shape != (draws,) or array.dtype.kind not in kinds:
+    if array.shape != (draws,) or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name}: returned an array of {array.dtype} and shape {array.shape} for {draws}"
-            f" draws; must be {wanted} of shape ({draws},), one for each draw."
+            f"function: returned an array of {array.dtype} and shape {array.shape} for {draws}"
+            f" draws; must be numbers of shape ({draws},), one for each draw."
         )
     values = array.astype(np.float64)
     if np.isnan(values).any():
         raise ValueError(
-            f"{name}: returned nan for {np.isnan(values).sum()} of {draws} draws; must be a number"
-            " for each, also where probabilities or counts are 0."
+            f"function: returned nan for {np.isnan(values).sum()} of {draws} draws; must be a"
+            " number for each, also where probabilities or counts are 0."
         )
     return values

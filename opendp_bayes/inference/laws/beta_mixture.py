@@ -1,6 +1,5 @@
-"""Mixtures of Beta distributions: what the probabilities of categories are, given a release; the
-level of intervals that hold for all categories at once; and the Dirichlet distribution nearest to a
-posterior, for pipelines that take conjugate priors.
+"""Mixtures of Beta distributions: what the probabilities of categories are, given a release; and
+the level of intervals that hold for all categories at once.
 """
 
 from collections.abc import Sequence
@@ -287,12 +286,8 @@ class BetaMixtures:
             start = special.logit(special.betaincinv(*parameters, wanted))
         return np.clip(np.nan_to_num(start), -_LARGEST_LOGIT, _LARGEST_LOGIT)
 
-    def logit_density(self, logit: Floats) -> Floats:
-        """Densities of the logits of the probabilities, shape `(..., m)` as the logits'."""
-        return self._parts.sums(self.weights * self._logit_densities(logit))
-
     def _logit_densities(self, logit: Floats) -> Floats:
-        """Those of all components, shape `(..., c)`."""
+        """Densities of the logits of all components, shape `(c,)`."""
         log_value, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
         owner = self._parts.owner
         log_density = self.a * log_value[..., owner] + self.b * log_rest[..., owner]
@@ -328,71 +323,23 @@ def _outwards(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     return np.maximum(ends[0], 0.0), np.minimum(ends[1], 1.0)
 
 
-#: Of many categories, levels are looked for where all together miss at most so many times as often.
-_WIDER = 8
-#: A step is lengthened where the last one shrank it by less than this, and if it is of more misses
-#: than that.
-_HARDLY, _FEW = 0.8, 64
+#: Halvings of what is not known of the logarithm of a level's rest.
+_HALVINGS = 10
 
 
 def pointwise_level(marginals: BetaMixtures, draws: Floats, level: float) -> float:
     """The level at which equal-tailed intervals hold for all categories at once with probability
-    `level`, by draws of shape `(draws, k)`: the first from `level` on.
+    `level`, by draws of shape `(draws, k)` and by bisection.
 
     At level c, each interval misses with probability `1 - c`, so that the mean number of misses is
     `k (1 - c)`. That one misses at all is less probable by the mean number of misses beyond the
-    first of a draw, which is all that draws are needed for. So the level wanted is
-    `1 - (1 - level + beyond(c) / draws) / k`, which rises with c. Where it is above c, so is the
-    level looked for, and not below the one wanted. Draws that miss once or not at all have no
-    misses beyond the first at any level above.
+    first of a draw, which is all that draws are needed for.
     """
-    number, k = draws.shape
-    highest, few = 1 - (1 - level) / k, _FEW / draws.size
-    tried, safe, step, stride = max(1 - _WIDER * (1 - level) / k, level), level, np.inf, 2
-    while True:
-        lower, upper = marginals.interval(tried)
-        missed = (draws < lower) | (draws > upper)
-        misses = missed.sum(axis=1)
-        wanted = float(1 - (1 - level + np.maximum(misses - 1, 0).sum() / number) / k)
-        if wanted > tried:
-            again = misses > 1
-            left = np.flatnonzero(missed[again].any(axis=0))
-            draws, marginals = draws[again][:, left], marginals.chosen(left)
-            before, step, safe = step, wanted - tried, wanted
-            stride = 2 * stride if step > max(_HARDLY * before, few) else 1
-            tried = safe if stride == 1 else min(safe + (stride - 1) * step, highest)
-        elif stride == 1:
-            return max(safe, wanted)
-        else:  # further than to the level looked for
-            tried, stride = safe, 1
-
-
-#: Steps of Newton's method, and the relative change at which it has settled.
-_MOST_STEPS, _SETTLED = 500, 1e-12
-
-
-def nearest_dirichlet(marginals: BetaMixtures) -> Floats:
-    """The concentration of the Dirichlet distribution D with the smallest `KL(posterior || D)`,
-    shape `(k,)`: the one with the same expected values of every `ln θ_i`.
-
-    Source: Minka, "Estimating a Dirichlet distribution" (2000), section 1, Newton's method.
-    """
-    logs = special.digamma(marginals.a) - special.digamma(marginals.a + marginals.b)
-    wanted = Segments(marginals.start).sums(marginals.weights * logs)
-    mean, variance = marginals.mean(), marginals.variance()
-    spread = mean * (1 - mean)
-    concentration = mean * max(spread.sum() / variance.sum() - 1, 1e-3)
-    for _ in range(_MOST_STEPS):
-        total = concentration.sum()
-        gradient = special.digamma(total) - special.digamma(concentration) + wanted
-        curved = -special.polygamma(1, concentration)
-        common = special.polygamma(1, total)
-        shift = (gradient / curved).sum() / (1 / common + (1 / curved).sum())
-        step = (gradient - shift) / curved
-        # A step of Newton, shortened so that no entry falls below a tenth.
-        moved = np.maximum(concentration - step, concentration / 10)
-        done = np.all(np.abs(moved - concentration) <= _SETTLED * concentration)
-        concentration = moved
-        if done:
-            break
-    return concentration
+    k, low, high = draws.shape[1], level, 1 - (1 - level) / draws.shape[1]
+    for _ in range(_HALVINGS):
+        middle = 1 - float(np.sqrt((1 - low) * (1 - high)))
+        lower, upper = marginals.interval(middle)
+        misses = ((draws < lower) | (draws > upper)).sum(axis=1)
+        one_misses = k * (1 - middle) - np.maximum(misses - 1, 0).mean()
+        low, high = (middle, high) if one_misses > 1 - level else (low, middle)
+    return high

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.inference.answers.by_label import positions_among
-from opendp_bayes.inference.answers.comparison import Comparison, DrawnDifferences
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
 from opendp_bayes.inference.engines import Engine
 from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
-from opendp_bayes.mathematics.validation import Floats, Integers, RandomState, as_generator, as_size
+from opendp_bayes.mathematics.validation import Floats, Integers, RandomState, as_generator
 from opendp_bayes.release_format.data import Label, Value
 
 
@@ -77,23 +76,15 @@ class TablePosterior(NoiseAwarePosterior):
         positions_among(self.axes, (*names, *given))
         return self._survey.conditional(*names, **self._condition, **given)
 
-    def compare(self, other: NoiseAwarePosterior) -> Comparison:
-        """The difference of the probabilities of each category, this table's minus the other's.
-
-        Of one `SurveyPosterior`, as votes given one party and given another, they are drawn
-        together; any others are taken for those of independent data.
-
-        Raises
-        ------
-        ValueError
-            If the two do not have the same categories in the same order.
+    def _less(self, other: NoiseAwarePosterior, position: int) -> OfDraws:
+        """Tables of one survey, as votes given one party and given another, are drawn together; any
+        others are taken for those of independent data.
         """
         if not isinstance(other, TablePosterior) or other._survey is not self._survey:
-            return super().compare(other)
-        self._check_alike(other)
-        draws = TableDraws(self._engine.chains - other._engine.chains)
-        laws = DrawnDifferences(draws.rows)
-        return Comparison(self.categories, laws, draws.independent, draws.source)
+            return super()._less(other, position)
+        chains = (table._engine.chains[..., [position]] for table in (self, other))
+        draws = TableDraws(np.subtract(*chains))
+        return OfDraws(draws.alone, len(draws.rows), draws.independent, 0)
 
     def _made(
         self,
@@ -168,14 +159,9 @@ class TableDraws(Chains):
         n = len(self.rows)
         return self.rows[rng.permutation(n)[:draws] if draws <= n else rng.integers(n, size=draws)]
 
-    def source(self, draws: int, random_state: RandomState) -> Floats:
-        """Draws of a seed."""
-        number = as_size(draws, "draws", "draws")
-        return np.asarray(self.sample(number, as_generator(random_state)))
-
     def alone(self, draws: int, random_state: RandomState) -> Floats:
         """Draws of the first category."""
-        return self.source(draws, random_state)[:, 0]
+        return np.asarray(self.sample(draws, as_generator(random_state))[:, 0])
 
     def _of(self, part: Callable[[Any], Any]) -> "TableDraws":
         shares, counts = part(self.chains), self._counts
