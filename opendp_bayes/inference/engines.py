@@ -113,12 +113,6 @@ class Engine(ABC):
         halves = ([range(end), range(end, self.prior.size)] for end in ends.tolist())
         return BetaMixtures.joined([self.merged(both).probabilities[0] for both in halves])
 
-    def at_least(self, ends: Integers, levels: Floats) -> Floats:
-        """The probability that the first categories together, for so many of them as `ends` says,
-        hold at least each level; shape `(levels, ends)`.
-        """
-        return 1 - self.cumulative(ends).cdf(levels[:, None])
-
 
 class Listed(Engine):
     """Every data set, shape `(c, k)`, with its weight, or draws of them.

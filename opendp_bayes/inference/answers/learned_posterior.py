@@ -16,7 +16,7 @@ from scipy import special
 from threadpoolctl import threadpool_limits
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
+from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity, again
 from opendp_bayes.inference.engines import Listed, mixtures_of_draws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.learned.cells import Cells, Draw
@@ -221,7 +221,7 @@ class LearnedPosterior(NoiseAwarePosterior):
 
         def quantity(label: str, values: Floats) -> Quantity:
             behind = min(self._engine.independent, values.size)
-            law = OfDraws(partial(_chosen, values), values.size, behind, 0)
+            law = OfDraws(partial(again, values), values.size, behind, 0)
             return Quantity(label, law, None)
 
         return Quantities((label, quantity(label, v)) for label, v in self._engine.learned.items())
@@ -232,11 +232,6 @@ class LearnedPosterior(NoiseAwarePosterior):
             f"LearnedPosterior({{{self._estimates()}}}, prior learned by Markov chains, R-hat"
             f" {diagnostics.r_hat.max():.3f}, ESS {diagnostics.ess.min():.0f})"
         )
-
-
-def _chosen(values: Floats, draws: int, random_state: int | None) -> Floats:
-    """Some of the values, which may repeat."""
-    return as_generator(random_state).choice(values, draws)
 
 
 def learned_from(

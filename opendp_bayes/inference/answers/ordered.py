@@ -11,8 +11,7 @@ from opendp_bayes.display.pictures import Panel, plot_panel
 from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.display.wording import group_name, listed
-from opendp_bayes.inference.answers.quantities import OfDraws, Quantity
-from opendp_bayes.inference.engines import Groups
+from opendp_bayes.inference.answers.quantities import OfDraws, Quantity, again
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_numbers
@@ -22,20 +21,10 @@ from opendp_bayes.release_format.labels import ByLabel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Between two numbers of categories that a quantile lies between with less than this probability,
-#: the categories are not told apart.
-_SEEN = 1e-7
 #: The most standard deviations by which a prior may move the share of all records up to a quantile
 #: without a warning.
 _MOVED = 0.5
-#: Numbers of categories that are looked at first, and parts of what lies between two of them.
-_FIRST, _PARTS = 16, 8
-
-#: From numbers of categories, shape `(m,)`, and levels, shape `(levels,)`, the probability that so
-#: many categories, the first ones, hold together at least each level; shape `(levels, m)`.
-AtLeast = Callable[[Integers, Floats], Floats]
-#: The law of a function of the probabilities of groups of categories, shape `(draws, groups)`.
-LawOfSums = Callable[[Groups, Callable[[Floats], Floats]], OfDraws]
+_TINY = 1e-300
 
 
 class QuantilePosterior(Shown):
@@ -62,13 +51,13 @@ class QuantilePosterior(Shown):
         categories: tuple[Label, ...],
         probabilities: Floats,
         edges: Floats | None,
-        law_of_sums: LawOfSums,
+        law: OfDraws,
         left_out: tuple[Label, ...] = (),
     ) -> None:
         self.left_out = left_out
         self.level, self.categories = level, categories
         self.probabilities, self.edges = probabilities, edges
-        self._law_of_sums = law_of_sums
+        self._law = law  # of the value, of the place without edges
 
     @property
     def category(self) -> Label:
@@ -117,13 +106,7 @@ class QuantilePosterior(Shown):
                 "edges=None: a value needs the ends of the bins; give the"
                 f" {len(self.categories) + 1} of them, as in quantile({self.level}, edges=[...])."
             )
-        inside = np.flatnonzero(self.probabilities > _SEEN)
-        first, last = int(inside[0]), int(inside[-1]) + 1
-        cells = [range(first), *([position] for position in range(first, last))]
-        groups = [group for group in (*cells, range(last, len(self.categories))) if len(group)]
-        edges = self.edges[[0, *(group[-1] + 1 for group in groups)]]
-        value = partial(_interpolated, edges=edges, level=self.level)
-        return Quantity(f"quantile {self.level:g}", self._law_of_sums(groups, value), None)
+        return Quantity(f"quantile {self.level:g}", self._law, None)
 
     def row(self, level: float = 0.95) -> tuple[str, ...]:
         """Row of a table: level, most probable category and its probability, interval of
@@ -202,11 +185,12 @@ def quantiles_of(
     categories: tuple[Label, ...],
     levels: Sequence[float],
     edges: ArrayLike | None,
-    at_least: AtLeast,
-    law_of_sums: LawOfSums,
+    draws: Floats,
+    behind: float,
     left_out: tuple[Label, ...] = (),
 ) -> Quantiles:
-    """The posteriors of quantiles of categories in order, without those that are `left_out`.
+    """The posteriors of quantiles of categories in order, without those that are `left_out`, by
+    draws of their probabilities, shape `(draws, k)`, with so many independent ones `behind` them.
 
     Raises
     ------
@@ -220,11 +204,19 @@ def quantiles_of(
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"levels={told(levels)}: must hold every level once.")
     ends = None if edges is None else _edges(edges, len(categories))
-    probabilities = _probabilities(at_least, len(categories), np.array(wanted))
-    return Quantiles(
-        QuantilePosterior(level, categories, row, ends, law_of_sums, left_out)
-        for level, row in zip(wanted, probabilities, strict=True)
-    )
+    upto, rows, k = np.cumsum(draws, axis=1), np.arange(len(draws)), len(categories)
+    upto[:, -1] = 1.0  # but for rounding
+    quantiles = []
+    for level in wanted:
+        place = (upto < level).sum(axis=1)
+        held = np.bincount(place, minlength=k) / rows.size
+        value, mass = place, draws[rows, place]
+        if ends is not None:
+            share = np.clip(1 - (upto[rows, place] - level) / np.maximum(mass, _TINY), 0.0, 1.0)
+            value = ends[place] + share * (ends[place + 1] - ends[place])
+        law = OfDraws(partial(again, value), rows.size, behind, 0)
+        quantiles.append(QuantilePosterior(level, categories, held, ends, law, left_out))
+    return Quantiles(quantiles)
 
 
 def said_of_pulls(
@@ -286,39 +278,3 @@ def _edges(edges: ArrayLike, k: int) -> Floats:
             f" {k} bins; close a bin that is open with the least or the largest value there can be."
         )
     return array
-
-
-def _probabilities(at_least: AtLeast, k: int, levels: Floats) -> Floats:
-    """The probability of each category to hold each quantile, shape `(levels, k)`.
-
-    A quantile is among the first j categories where these hold at least the level. That is asked
-    for some j, and for more between two of them as far as a quantile may lie there.
-    """
-    among = np.full((levels.size, k + 1), np.nan)
-    among[:, 0], among[:, k] = 0.0, 1.0
-    ends = np.unique(np.linspace(0, k, _FIRST + 1).astype(np.int64))[1:-1]
-    while ends.size:
-        among[:, ends] = at_least(ends, levels)
-        computed = np.flatnonzero(~np.isnan(among[0]))
-        open_ = np.diff(computed) > 1
-        open_ &= np.any(np.diff(among[:, computed], axis=1) > _SEEN, axis=0)
-        between = [
-            np.linspace(first, last, _PARTS + 1).astype(np.int64)
-            for first, last in zip(computed[:-1][open_], computed[1:][open_], strict=True)
-        ]
-        ends = np.setdiff1d(np.concatenate(between), computed) if between else ends[:0]
-    all_ends = np.arange(k + 1)
-    among = np.stack([np.interp(all_ends, computed, row[computed]) for row in among])
-    return np.maximum(np.diff(np.maximum.accumulate(among, axis=1), axis=1), 0.0)
-
-
-def _interpolated(probabilities: Floats, edges: Floats, level: float) -> Floats:
-    """The quantile in each draw of the bins' probabilities, shape `(size, bins)`."""
-    upto = np.cumsum(probabilities, axis=1)
-    upto[:, -1] = 1.0  # but for rounding
-    cell = np.argmax(upto >= level, axis=1)
-    row = np.arange(len(upto))
-    mass = probabilities[row, cell]
-    before = upto[row, cell] - mass
-    share = np.clip((level - before) / np.maximum(mass, 1e-300), 0.0, 1.0)
-    return edges[cell] + share * (edges[cell + 1] - edges[cell])

@@ -550,11 +550,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     def quantile(self, level: float, *, edges: ArrayLike | None = None) -> QuantilePosterior:
         """A quantile of ordered categories, 0.5 for the median: the first category up to which
-        the probabilities sum to at least `level`, with the probability of each to be that one.
+        the probabilities sum to at least `level`, with the probability of each to be that one, by
+        draws.
 
         The order is that of `categories`, as they were given to the query, without those that are
-        `unordered`. The probabilities are those of the cumulative sums, without draws where the
-        posterior needs none.
+        `unordered`.
 
         Parameters
         ----------
@@ -598,10 +598,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
             and for the cells of a joint table.
         """
         ordered = self._in_order
-        at_least = ordered._engine.at_least
-        quantiles = quantiles_of(
-            ordered.categories, levels, edges, at_least, ordered._law_of_sums, self.unordered
-        )
+        draws = ordered.sample(ordered._number_of_rows, random_state=0)
+        behind = ordered._effective(len(draws))
+        quantiles = quantiles_of(ordered.categories, levels, edges, draws, behind, self.unordered)
         if ordered._pulls is not None:
             records = float(ordered._counted.counts.mean().sum())
             cumulative = ordered._engine.cumulative
@@ -762,7 +761,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def _less(self, other: "NoiseAwarePosterior", position: int) -> OfDraws:
         """The law of one probability minus that of the other posterior, of independent data."""
         first, second = self[self.categories[position]], other[other.categories[position]]
-        number = min(max(_MOST_COUNTS // len(self.categories), _FEWEST_DRAWS), DRAWS)
+        number = self._number_of_rows
         behind = 1 / (1 / number + 1 / first.draws + 1 / second.draws)
         return OfDraws(partial(_of_independent, first, second), number, behind, 0)
 
@@ -825,6 +824,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """Draws behind what is estimated by simulation, where no number is asked for."""
         return DRAWS
 
+    @property
+    def _number_of_rows(self) -> int:
+        """The same of draws of all categories, of which many take memory."""
+        return min(max(_MOST_COUNTS // len(self.categories), _FEWEST_DRAWS), self._number)
+
     def _effective(self, draws: int, of: Engine | None = None) -> float:
         """Independent draws that `draws` draws, by default of single categories, are worth: no more
         than those that they are taken from, where the posterior is known by draws itself.
@@ -840,10 +844,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def _interval(self, level: float, kind: Interval) -> tuple[Floats, Floats]:
         if kind == "hdi":
             return self._marginals.shortest_interval(level)
-        k = len(self.categories)
-        if kind == "simultaneous" and k > 2:
-            number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), self._number)
-            level = pointwise_level(self._marginals, self.sample(number, random_state=0), level)
+        if kind == "simultaneous" and len(self.categories) > 2:
+            draws = self.sample(self._number_of_rows, random_state=0)
+            level = pointwise_level(self._marginals, draws, level)
         return self._marginals.interval(level)
 
     def _estimates(self) -> str:

@@ -269,6 +269,12 @@ class OfDraws:
         return self.source(draws, random_state)
 
 
+def again(values: Floats, draws: int, random_state: RandomState) -> Floats:
+    """Draws of some draws, each of these once as far as there are enough."""
+    rng = as_generator(random_state)
+    return rng.permutation(values)[:draws] if draws <= len(values) else rng.choice(values, draws)
+
+
 def checked(values: ArrayLike, draws: int) -> Floats:
     """Return a function's values at so many draws; `ValueError` unless they are a number each, or a
     boolean.

@@ -1,17 +1,16 @@
 """The posterior of a table of some variables of a survey, by draws."""
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from opendp_bayes.inference.answers.by_label import positions_among
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
+from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity, again
 from opendp_bayes.inference.engines import Engine
 from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
-from opendp_bayes.mathematics.validation import Floats, Integers, RandomState, as_generator
 from opendp_bayes.release_format.data import Label, Value
 
 
@@ -60,7 +59,7 @@ class TablePosterior(NoiseAwarePosterior):
         """The posterior of the `concentration` of every table's prior, which may be a certainty."""
         values = self._survey.concentration
         draws = TableDraws(values.reshape(*self._engine.chains.shape[:2], 1))
-        law = OfDraws(draws.alone, values.size, draws.independent, 0)
+        law = OfDraws(partial(again, values.ravel()), values.size, draws.independent, 0)
         return Quantities([("concentration", Quantity("concentration", law, None))])
 
     def marginal(self, *variables: str) -> "TablePosterior":
@@ -84,7 +83,8 @@ class TablePosterior(NoiseAwarePosterior):
             return super()._less(other, position)
         chains = (table._engine.chains[..., [position]] for table in (self, other))
         draws = TableDraws(np.subtract(*chains))
-        return OfDraws(draws.alone, len(draws.rows), draws.independent, 0)
+        differences = draws.rows[:, 0]
+        return OfDraws(partial(again, differences), differences.size, draws.independent, 0)
 
     def _made(
         self,
@@ -150,18 +150,9 @@ class TableDraws(Chains):
             )
         return TableDraws(self._counts)
 
-    def at_least(self, ends: Integers, levels: Floats) -> Floats:
-        upto = np.cumsum(self.rows, axis=1)[:, ends - 1]
-        return np.stack([(upto >= level).mean(axis=0) for level in levels])
-
     def sample(self, draws: int, rng: np.random.Generator) -> Any:
         """Rows in random order, each once as far as there are enough."""
-        n = len(self.rows)
-        return self.rows[rng.permutation(n)[:draws] if draws <= n else rng.integers(n, size=draws)]
-
-    def alone(self, draws: int, random_state: RandomState) -> Floats:
-        """Draws of the first category."""
-        return np.asarray(self.sample(draws, as_generator(random_state))[:, 0])
+        return again(self.rows, draws, rng)
 
     def _of(self, part: Callable[[Any], Any]) -> "TableDraws":
         shares, counts = part(self.chains), self._counts
