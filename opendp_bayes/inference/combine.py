@@ -1,34 +1,26 @@
 """One posterior from several releases of the same categories."""
 
 from collections.abc import Sequence
-from functools import partial, reduce
-from itertools import accumulate
 from typing import Literal
 
 import numpy as np
-from scipy import special
 
 from opendp_bayes.inference.answers.learned_posterior import learned_posterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.compatible import Records, check_releases, number_of_records
 from opendp_bayes.inference.convolution.different_records import DifferentRecords
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
-from opendp_bayes.inference.engines import Engine, Listed
 from opendp_bayes.inference.likelihood.drawn_counts import (
     DrawnCounts,
     check_envelope,
     check_same_records,
 )
-from opendp_bayes.inference.likelihood.of_counts import Likelihood, likelihood_of, log_likelihoods
+from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.inference.ways import way_of
-from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.data import ReleasedData
-
-#: Pairs of data sets that are added up.
-_LARGEST_PAIRS = 1 << 24
 
 
 @underflow_is_zero
@@ -46,8 +38,7 @@ def combine(
     Nothing is drawn but for a learned prior, by Markov chains with a fixed seed. Of the same
     records, exact for noise on the counts of any number of categories, for two categories with a
     public number of records, and for as many data sets as can be listed. Of different records, for
-    noise on the counts as far as tables of the counts of all releases go, and for as many pairs of
-    data sets as can be listed.
+    noise on the counts as far as tables of the counts of all releases go.
 
     Noise on the counts has the bounds of `docs/limits.md`.
 
@@ -108,16 +99,19 @@ def combine(
     if records == "same":
         check_same_records([data_set.noisy for data_set in noisy])
         engine = way_of(likelihoods, concentration, size).exact()
-        if engine is None:
-            raise ValueError(_refused(releases, size, "the data sets cannot be listed"))
-    elif len(noisy) == len(likelihoods):
-        engine = _of_noise(noisy, concentration)
     else:
-        engine = _of_pairs(releases, likelihoods, concentration)
+        engine = _of_noise(noisy, concentration) if len(noisy) == len(likelihoods) else None
+    if engine is None:
+        names = ", ".join(sorted({release.mechanism.name for release in releases}))
+        raise ValueError(
+            f"releases: of {first.k} categories, were made by {names}; must have noise on the"
+            " counts, as LaplaceParameters and KNormParameters draw, or if they are of the same"
+            " records, as few data sets as can be listed."
+        )
     return NoiseAwarePosterior(releases, engine)
 
 
-def _of_noise(data_sets: list[NoisyDataSet], prior: Floats) -> Engine:
+def _of_noise(data_sets: list[NoisyDataSet], prior: Floats) -> DifferentRecords:
     """The engine of different records with noise on their counts."""
     sizes = [data_set.size for data_set in data_sets]
     if None in sizes and (len(set(map(type, sizes))) > 1 or len(data_sets) > 2):
@@ -126,58 +120,3 @@ def _of_noise(data_sets: list[NoisyDataSet], prior: Floats) -> Engine:
             " with private numbers can be combined, or any with public ones."
         )
     return DifferentRecords(data_sets, prior)
-
-
-def _of_pairs(
-    releases: Sequence[ReleasedData], likelihoods: list[Likelihood], prior: Floats
-) -> Engine:
-    """The list of all pairs of data sets of different records."""
-    sizes = [release.size for release in releases]
-    public, k = [size for size in sizes if size is not None], prior.size
-    unions = zip(accumulate(public), public[1:], strict=False)
-    numbers = [
-        number_of_candidates(one_size, k) * number_of_candidates(other_size, k)
-        for one_size, other_size in unions
-    ]
-    if len(public) < len(sizes) or max(numbers) > _LARGEST_PAIRS:
-        size = sum(public) if len(public) == len(sizes) else None
-        raise ValueError(_refused(releases, size, "the pairs of data sets cannot be listed"))
-    guess = prior + np.sum([release.counts for release in releases], axis=0)
-    log_share = np.log(guess / guess.sum())
-    pairs_of = zip(likelihoods, public, strict=True)
-    listed = [_listed(likelihood, size, log_share) for likelihood, size in pairs_of]
-    weights, size = reduce(partial(_added, k=prior.size), listed)
-    counts = candidates(size, prior.size)
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(weights) - counts @ log_share
-    return Listed(counts, log_weights + special.gammaln(counts + prior).sum(axis=1), prior)
-
-
-def _listed(likelihood: Likelihood, size: int, log_share: Floats) -> tuple[Floats, int]:
-    """For every data set its probability given the shares, up to a factor, times the likelihood."""
-    counts = candidates(size, log_share.size)
-    log_weights = counts @ log_share - special.gammaln(counts + 1.0).sum(axis=1)
-    log_weights = log_weights + log_likelihoods([likelihood], counts, log_weights)
-    return np.exp(log_weights - log_weights.max()), size
-
-
-def _added(first: tuple[Floats, int], second: tuple[Floats, int], k: int) -> tuple[Floats, int]:
-    """The weights of the union of two lists."""
-    (weights, size), (others, more) = first, second
-    if len(weights) > len(others):
-        (weights, size), (others, more) = second, first
-    counts = candidates(more, k)
-    result = np.zeros(number_of_candidates(size + more, k))
-    for weight, added_counts in zip(weights, candidates(size, k), strict=True):
-        result[ranks(counts + added_counts, size + more)] += weight * others
-    return result, size + more
-
-
-def _refused(releases: Sequence[ReleasedData], size: int | None, why: str) -> str:
-    names = ", ".join(sorted({release.mechanism.name for release in releases}))
-    number = "private" if size is None else str(size)
-    return (
-        f"releases: were made by {names}, and {why} ({number} records, {releases[0].k} categories)."
-        " Releases with noise on the counts (LaplaceParameters, KNormParameters) combine without a"
-        " list."
-    )

@@ -65,14 +65,11 @@ answers/posterior:NoiseAwarePosterior.odds_ratio
 answers/posterior:NoiseAwarePosterior._in_order
 answers/posterior:NoiseAwarePosterior.given
 answers/posterior:NoiseAwarePosterior.to_arviz
-answers/posterior:NoiseAwarePosterior.probability
 answers/posterior:NoiseAwarePosterior.quantity
-answers/posterior:NoiseAwarePosterior._two
+answers/posterior:NoiseAwarePosterior._two answers/quantities:checked
 answers/posterior:NoiseAwarePosterior._check_alike
-answers/quantities:check_function answers/quantities:checked
 combine:combine
 combine:_of_noise
-combine:_of_pairs
 convolution/noisy_data_sets:check_entries
 convolution/number_of_records:private
 levels/levels_posterior:LevelsPosterior.__init__
