@@ -16,23 +16,18 @@ from opendp_bayes.inference.compatible import as_release
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.number_of_records import Total, private
 from opendp_bayes.inference.convolution.tilted_counts import CategoriesOfShares
-from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.of_counts import (
-    LARGEST_LIST,
-    Likelihood,
-    likelihood_of,
-    log_likelihoods,
-)
-from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
+from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
-from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.validation import Floats, as_numbers
 from opendp_bayes.release_format.data import ReleasedData
 
 
 class LogLikelihood(UnderflowIsZero):
     """`ln P(what was drawn)` as a function of the counts or of the probabilities; what does not
     depend on them is left out. Made by `log_likelihood`.
+
+    Multinomial counts, times `n!`, are Poisson counts of rates `t θ` times `exp(t)`, with about the
+    number of records for t.
     """
 
     def __init__(self, release: ReleasedData) -> None:
@@ -41,10 +36,12 @@ class LogLikelihood(UnderflowIsZero):
                 "release: is one group of a table that was drawn at once, so its likelihood depends"
                 " on the other groups; take that of the whole, release.whole."
             )
-        self._k, self._size = release.k, release.size
-        likelihood = likelihood_of(release.setting, release.noisy_counts)
-        self._summed = _summed(likelihood, release)
-        self._likelihood = self._summed if isinstance(self._summed, _Listed) else likelihood
+        noisy = noise_of("release", release)
+        self._k, self._size, self._drawn = release.k, release.size, noisy
+        # What was drawn without noise says nothing, and is alike.
+        self._noisy = replace(noisy, drawn=np.where(noisy.noised, noisy.drawn, 0))
+        records = np.maximum(noisy.drawn, 0).sum() if release.size is None else release.size
+        self._log_records = math.log(max(int(records), 1))
 
     def of_counts(self, counts: ArrayLike) -> Floats:
         """Log-likelihood of true counts, integers of shape `(..., k)`; shape `(...)`. It is minus
@@ -53,14 +50,10 @@ class LogLikelihood(UnderflowIsZero):
         rows = np.asarray(counts)
         if not np.issubdtype(rows.dtype, np.integer) or rows.shape[-1:] != (self._k,):
             raise ValueError(f"counts: must be integers of shape (..., {self._k}).")
-        flat = rows.reshape(-1, self._k).astype(np.int64)
-        possible = flat.min(axis=1) >= 0
+        possible = rows.min(axis=-1) >= 0
         if self._size is not None:
-            possible &= flat.sum(axis=1) == self._size
-        values = np.full(len(flat), -np.inf)
-        if possible.any():
-            values[possible] = self._likelihood.log_likelihood(flat[possible])
-        return values.reshape(rows.shape[:-1])
+            possible &= rows.sum(axis=-1) == self._size
+        return np.where(possible, self._drawn.log_likelihood(rows), -np.inf)
 
     def __call__(self, theta: ArrayLike) -> Floats:
         """Log-likelihood of probabilities, positive and of shape `(..., k)`, which are divided by
@@ -71,7 +64,7 @@ class LogLikelihood(UnderflowIsZero):
         `exp(-10 000)`. Raises `ValueError` for another shape, or where one is not positive.
         """
         rows = self._probabilities(theta)
-        values = [self._summed.moments(row)[0] for row in rows.reshape(-1, self._k)]
+        values = [self._moments(row)[0] for row in rows.reshape(-1, self._k)]
         return np.array(values).reshape(rows.shape[:-1])
 
     def gradient(self, theta: ArrayLike) -> Floats:
@@ -79,106 +72,21 @@ class LogLikelihood(UnderflowIsZero):
         them is 0. It is not a number where that is minus infinity.
         """
         rows = self._probabilities(theta)
-        moments = [self._summed.moments(row)[1] for row in rows.reshape(-1, self._k)]
+        moments = [self._moments(row)[1] for row in rows.reshape(-1, self._k)]
         means = np.array(moments).reshape(rows.shape)
         total = np.asarray(theta, dtype=np.float64).sum(axis=-1, keepdims=True)
         return (means / rows - means.sum(axis=-1, keepdims=True)) / total
 
     def _probabilities(self, theta: ArrayLike) -> Floats:
-        array = np.asarray(theta, dtype=np.float64)
+        array = as_numbers(theta, "theta")
         if array.shape[-1:] != (self._k,):
             raise ValueError(f"theta: has shape {array.shape}; must have shape (..., {self._k}).")
         if not np.all((array > 0) & np.isfinite(array)):
             raise ValueError("theta: must be positive and finite; keep it inside the simplex.")
         return array / array.sum(axis=-1, keepdims=True)
 
-
-def log_likelihood(release: ReleasedData) -> LogLikelihood:
-    """The noise-aware log-likelihood of a release, for models of your own: a function of the
-    probabilities, with its gradient, and of the true counts.
-
-    Sums over the true counts are right to 1e-4, and to 1e-8 where counts and noise are of some tens
-    of records. A call takes time in proportion to the categories, and hardly more for more records
-    (`docs/research/computation.md`, "A likelihood for other models").
-
-    Parameters
-    ----------
-    release : Release
-        A `Release`, of noise on the counts, or of any mechanism with at most 200 000 data sets.
-
-    Raises
-    ------
-    TypeError
-        For what is not a `Release`.
-    ValueError
-        For one group of a table that was drawn at once, and where there are too many data sets.
-
-    Examples
-    --------
-    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, PrivacyGuarantee, Release
-    >>> from opendp_bayes import log_likelihood
-    >>> promise = PrivacyGuarantee(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
-    >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), promise)
-    >>> of = log_likelihood(release)
-    >>> bool(of([0.4, 0.6]) > of([0.9, 0.1])), of.gradient([0.4, 0.6]).shape
-    (True, (2,))
-    """
-    return LogLikelihood(as_release(release))
-
-
-def _summed(likelihood: Likelihood, release: ReleasedData) -> "_Listed | _OfNoise":
-    """Sum the true counts out: `moments(theta)` are `ln L(θ)`, and the mean of the true counts
-    given θ and what was drawn, shape `(k,)`.
-    """
-    if not isinstance(likelihood, DrawnCounts):
-        if release.size is None:
-            raise ValueError(
-                f"mechanism={release.mechanism.name!r}: with a private number of records, a"
-                " likelihood is known only for noise on the counts."
-            )
-        if (number := number_of_candidates(release.size, release.k)) > LARGEST_LIST:
-            raise ValueError(
-                f"mechanism={release.mechanism.name!r}: its likelihood is a sum over all data sets,"
-                f" {number:.3g} here, and may be of {LARGEST_LIST}; that of noise on the counts is"
-                " for any number."
-            )
-        counts = candidates(release.size, release.k)
-        log_prior = log_rising(counts, np.array(release.prior)).sum(axis=1)
-        return _Listed(counts, log_likelihoods([likelihood], counts, log_prior))
-    return _OfNoise(likelihood, release.size)
-
-
-class _Listed:
-    """A sum over all data sets, shape `(c, k)`, each with its log-likelihood."""
-
-    def __init__(self, counts: Integers, log_likelihoods: Floats) -> None:
-        self._size, self._log_likelihoods = int(counts[0].sum()), log_likelihoods
-        self._counts = counts.astype(np.float64)
-        orders = special.gammaln(self._size + 1) - special.gammaln(self._counts + 1).sum(axis=1)
-        self._log_weights = log_likelihoods + orders
-
-    def log_likelihood(self, counts: Integers) -> Floats:
-        """Log-likelihood of some of the data sets, shape `(m, k)`."""
-        return self._log_likelihoods[ranks(counts, self._size)]
-
-    def moments(self, theta: Floats) -> tuple[float, Floats]:
-        log_terms = self._log_weights + self._counts @ np.log(theta)
-        value = special.logsumexp(log_terms)
-        return float(value), np.exp(log_terms - value) @ self._counts
-
-
-class _OfNoise:
-    """The sum over all counts in which multinomial ones, times `n!`, are Poisson counts of rates
-    `t θ` times `exp(t)`, with about the number of records for t.
-    """
-
-    def __init__(self, noisy: DrawnCounts, size: int | None) -> None:
-        self._size = size
-        self._noisy = replace(noisy, drawn=np.where(noisy.noised, noisy.drawn, 0))
-        records = np.maximum(noisy.drawn, 0).sum() if size is None else size
-        self._log_records = math.log(max(int(records), 1))
-
-    def moments(self, theta: Floats) -> tuple[float, Floats]:
+    def _moments(self, theta: Floats) -> tuple[float, Floats]:
+        """`ln L(θ)`, and the mean of the true counts given θ and what was drawn, shape `(k,)`."""
         categories = CategoriesOfShares.of(self._noisy, np.log(theta) + self._log_records)
         if self._size is None:
             total = replace(private(categories, None), log_weight=self._log_orders)
@@ -192,3 +100,36 @@ class _OfNoise:
 
     def _log_orders(self, sizes: Floats) -> Floats:
         return np.asarray(special.gammaln(sizes + 1) - sizes * self._log_records)
+
+
+def log_likelihood(release: ReleasedData) -> LogLikelihood:
+    """The noise-aware log-likelihood of a release, for models of your own: a function of the
+    probabilities, with its gradient, and of the true counts.
+
+    Sums over the true counts are right to 1e-4, and to 1e-8 where counts and noise are of some tens
+    of records. A call takes time in proportion to the categories, and hardly more for more records
+    (`docs/research/computation.md`, "A likelihood for other models").
+
+    Parameters
+    ----------
+    release : Release
+        A `Release`, of noise on the counts.
+
+    Raises
+    ------
+    TypeError
+        For what is not a `Release`.
+    ValueError
+        For one group of a table that was drawn at once, and for what is not noise on the counts.
+
+    Examples
+    --------
+    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, PrivacyGuarantee, Release
+    >>> from opendp_bayes import log_likelihood
+    >>> promise = PrivacyGuarantee(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+    >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), promise)
+    >>> of = log_likelihood(release)
+    >>> bool(of([0.4, 0.6]) > of([0.9, 0.1])), of.gradient([0.4, 0.6]).shape
+    (True, (2,))
+    """
+    return LogLikelihood(as_release(release))

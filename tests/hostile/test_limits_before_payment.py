@@ -76,7 +76,6 @@ levels/levels_posterior:LevelsPosterior.__init__
 log_likelihood:LogLikelihood.__init__
 log_likelihood:LogLikelihood.of_counts
 log_likelihood:LogLikelihood._probabilities
-log_likelihood:_summed
 noise_aware:noise_aware_posterior
 noise_aware:_with_prior
 pooling/pooled_groups:PooledGroups.draws

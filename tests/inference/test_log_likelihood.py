@@ -12,7 +12,6 @@ from scipy import integrate, optimize, signal, special, stats
 import opendp_bayes as ob
 from opendp_bayes.inference import log_likelihood as module
 from opendp_bayes.inference.convolution.tilted_counts import CategoriesOfShares
-from opendp_bayes.inference.likelihood import normalisers as tables
 from tests.helpers import brute_force
 from tests.helpers.releases import grouped, guarantee, release as made
 from tests.helpers.sweeps import some_of
@@ -24,9 +23,6 @@ PUBLIC = {
     "noise on all": (ob.LaplaceParameters(0.7, total="private"), (6, 2, 1)),
     "K-norm": (ob.KNormParameters(2.0), (15, -4, 1)),
     "Gaussian": (ob.GaussianParameters(1.2), (5, 3, 4)),
-    "EHD": (ob.mechanisms.HellingerExponential(0.2), (5, 3, 4)),
-    "EHDS": (ob.mechanisms.SmoothHellingerExponential(1.0, gamma=1.0), (1, 10, 1)),
-    "flip": (ob.mechanisms.PermuteAndFlip(0.2), (5, 3, 4)),
 }
 PRIVATE = {
     "discrete": (ob.LaplaceParameters(0.4, total="private"), (4, 1, 2)),
@@ -61,13 +57,11 @@ def check(release, function, tolerance=1e-9):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_of_probabilities_and_counts_with_a_public_number_of_records(name):
     release = released(PUBLIC[name], 12)
-    check(release, ob.log_likelihood(release), 1e-5 if name in ("EHD", "EHDS", "flip") else 1e-9)
-    release = released(PUBLIC[name], 12)
+    check(release, ob.log_likelihood(release))
     counts = np.array([[5, 3, 4], [12, 0, 0], [4, 4, 4]])
     found = ob.log_likelihood(release).of_counts(counts)
     wanted = np.log([brute_force.probability(release, tuple(row)) for row in counts.tolist()])
-    tolerance = 1e-5 if name in ("EHD", "EHDS", "flip") else 1e-9
-    assert found - found[0] == pytest.approx(wanted - wanted[0], abs=tolerance)
+    assert found - found[0] == pytest.approx(wanted - wanted[0], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", PRIVATE)
@@ -285,38 +279,6 @@ def test_the_work_does_not_grow_with_the_records(size, scale, monkeypatch):
     assert max(looked) < 30_000
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [ob.mechanisms.HellingerExponential(0.05), ob.mechanisms.PermuteAndFlip(0.05)],
-    ids=repr,
-)
-def test_listed_counts_of_many_records_give_the_posterior_of_the_package(mechanism):
-    release = made((3250, 1750), ("a", "b"), mechanism, 5000)
-    share = (np.arange(300) + 0.5) / 300
-    of = ob.log_likelihood(release)
-    weights = special.softmax(of(np.stack([share, 1 - share], axis=1)))
-    mean = weights @ share
-    assert mean == pytest.approx(release.posterior.mean()[0], abs=1e-5)
-    assert math.sqrt(weights @ (share - mean) ** 2) == pytest.approx(
-        release.posterior.std()[0], rel=1e-3
-    )
-
-
-def test_listed_data_sets_are_those_of_the_posterior(monkeypatch):
-    """Of tables that are interpolated between 40 of 91 data sets."""
-    monkeypatch.setattr(tables, "_ALL", 40)
-    monkeypatch.setattr(tables, "_SPREAD_NODES", 40)
-    monkeypatch.setattr(tables, "_PROBABLE", 70)
-    release = released((ob.mechanisms.SmoothHellingerExponential(0.31, gamma=1.0), (1, 10, 1)), 12)
-    of = ob.log_likelihood(release)
-    wanted = np.array(list(map(by_definition(release), THETAS)))
-    assert of(THETAS) - of(THETAS)[0] == pytest.approx(wanted - wanted[0], abs=1e-3)
-    counts = np.array([[1, 10, 1], [0, 11, 1], [2, 9, 1]])
-    exact = [math.log(brute_force.probability(release, tuple(row))) for row in counts.tolist()]
-    found = of.of_counts(counts)
-    assert found - found[0] == pytest.approx(np.subtract(exact, exact[0]), abs=1e-9)
-
-
 def test_what_has_no_likelihood_of_its_own_or_no_records():
     groups = grouped(((1, 2), (3, 4)))
     wrong = {"GroupedRelease": groups, "Noise": groups["g"].posterior, "int": 3}
@@ -329,7 +291,7 @@ def test_what_has_no_likelihood_of_its_own_or_no_records():
         ob.log_likelihood(table["g"])
     assert np.isfinite(ob.log_likelihood(table.whole)([0.2] * 5))
     many = made((500,) * 4, (*"abcd",), ob.mechanisms.HellingerExponential(0.1), 2000)
-    with pytest.raises(ValueError, match="sum over all data sets"):
+    with pytest.raises(ValueError, match=r"release: .* needs noise on the counts"):
         ob.log_likelihood(many)
     nothing = made((3, -3), ("a", "b"), ob.LaplaceParameters(2.0), 0)
     assert np.ptp(ob.log_likelihood(nothing)([[0.5, 0.5], [0.1, 0.9]])) == 0
@@ -347,5 +309,7 @@ def test_probabilities_that_are_none_are_refused(theta, message):
     of = ob.log_likelihood(released(PUBLIC["discrete"], 12))
     with pytest.raises(ValueError, match=f"theta: .*{message}"):
         of(theta)
+    with pytest.raises(TypeError, match=r"theta=.*: must be a number"):
+        of({"a": 0.5, "b": 0.25, "c": 0.25})
     with pytest.raises(ValueError, match=r"counts: .*integers of shape"):
         of.of_counts([0.5, 0.5, 11.0])
