@@ -88,13 +88,11 @@ class Engine(ABC):
         """Draw the counts of groups, which have every category once, shape `(draws, groups)`."""
         return summed(self.sample(draws, rng), groups)
 
-    def shares(self, counts: Any, rng: Generator, groups: Groups | None = None) -> Floats:
-        """Draw the probabilities given draws of the counts, or of those of groups."""
+    def shares(self, counts: Any, rng: Generator) -> Floats:
+        """Draw the probabilities given draws of the counts."""
         if self.draws_shares:
             return np.asarray(counts / counts.sum(axis=1, keepdims=True, dtype=np.float64))
-        return dirichlet(
-            counts + (self.prior if groups is None else summed(self.prior, groups)), rng
-        )
+        return dirichlet(counts + self.prior, rng)
 
     @abstractmethod
     def merged(self, groups: Groups) -> "Engine":

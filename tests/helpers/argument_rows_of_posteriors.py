@@ -50,7 +50,7 @@ OTHERS = replace(released((6, 3, 1), 10, LAPLACE), columns=("v",), unknown=("c",
 QUANTILE = POSTERIOR.quantile(0.65, edges=[0, 1, 2, 3])
 OTHER = released((3, 6, 1), 10, LAPLACE).posterior
 PICTURE = Figure().subplots()
-ODDS = POSTERIOR.odds("a")
+LEAD = POSTERIOR.difference("a", "b")
 
 AXES, CELLS = ("x", "y"), (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
 TABLE_RELEASE = ob.Release((9, 1, 2, 3), CELLS, (1.0,) * 4, LAPLACE, guarantee(15), AXES)
@@ -221,11 +221,6 @@ POSTERIORS = [
                 {"different": {"other": POSTERIOR}},
             ),
             "difference": (PAIR, lambda found: found.interval(), THAT),
-            "ratio": (
-                *(PAIR, lambda found: found.interval()),
-                {"smaller": {"first": "c"}, "larger": {"second": "c"}},
-            ),
-            "odds": ({"label": "a"}, mean_of, {"smaller": {"label": "b"}}),
             "quantile": ({"level": 0.5, **BINS}, quantile_of, HIGHER),
             "quantiles": ({"levels": [0.5], **BINS}, first_quantile_of, HIGHER_ONES),
             "quantity": (
@@ -301,11 +296,11 @@ POSTERIORS = [
         },
     ),
     *of_methods(
-        ODDS,
+        LEAD,
         {
             "interval": ({}, np.diff, MORE),
-            "cdf": ({"values": 1.0}, float, {"larger": {"values": 2.0}}),
-            "probability": ({}, lambda p: p.value, {"smaller": {"above": 2.0}}),
+            "cdf": ({"values": 0.0}, float, {"larger": {"values": 0.5}}),
+            "probability": ({}, lambda p: p.value, {"smaller": {"above": 0.5}}),
             "row": ({}, list, {"different": {"level": 0.5}}),
             "sample": (DRAWN, list, SIZE, SEED),
         },

@@ -158,8 +158,6 @@ SURVEYS = [
                 {"different": {"random_state": 1}},
             ),
             "difference": (CORNERS, mean_of, TOWARDS_EACH_OTHER),
-            "ratio": (CORNERS, mean_of, TOWARDS_EACH_OTHER),
-            "odds": ({"label": ("a", "a")}, mean_of, {"smaller": {"label": ("a", "b")}}),
             "quantity": (
                 *({"function": lambda p: p["a", "a"]}, mean_of),
                 *(vary("label", "share", DIFFERENT, repr), SHARE),

@@ -60,7 +60,7 @@ def _made() -> dict[str, Any]:
     found |= {"listed": listed.posterior, "joint posterior": joint.posterior}
     found |= {"learned": ob.noise_aware_posterior(one, prior="learned", ordered=["v"])}
     found |= {"counts": posterior.counts, "records": posterior.records, "category": posterior["a"]}
-    found |= {"difference": posterior.difference("a", "b"), "odds": posterior.odds("a")}
+    found |= {"difference": posterior.difference("a", "b")}
     found |= {"function": posterior.quantity(itemgetter("a"))}
     found |= {"quantities": posterior.cumulative(), "comparison": posterior.compare(posterior)}
     found |= {"quantile": quantiles[0.5], "quantiles": quantiles, "guarantee": one.guarantee}
@@ -151,7 +151,6 @@ def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any
         ("interval", "kind"): lambda: "eti",
         ("summary", "kind"): lambda: "hdi",
         ("quantity", "label"): lambda: "q",
-        ("odds_ratio", "values"): lambda: {name: values_of(result, name)[:2] for name in names[:2]},
         ("by", "columns"): lambda: list(getattr(result, "grouped_by", names[:1])),
         ("from_json", "text"): lambda: result.to_json(),
     }

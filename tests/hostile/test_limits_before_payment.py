@@ -60,13 +60,11 @@ answers/ordered:quantiles_of
 answers/ordered:check_one_variable
 answers/ordered:_edges
 answers/posterior:NoiseAwarePosterior.__init__
-answers/posterior:NoiseAwarePosterior._pair
-answers/posterior:NoiseAwarePosterior.odds_ratio
 answers/posterior:NoiseAwarePosterior._in_order
 answers/posterior:NoiseAwarePosterior.given
 answers/posterior:NoiseAwarePosterior.to_arviz
 answers/posterior:NoiseAwarePosterior.quantity
-answers/posterior:NoiseAwarePosterior._two answers/quantities:checked
+answers/posterior:NoiseAwarePosterior.difference answers/quantities:checked
 answers/posterior:NoiseAwarePosterior._check_alike
 combine:combine
 combine:_of_noise

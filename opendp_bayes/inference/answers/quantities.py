@@ -1,7 +1,7 @@
 """Posteriors of numbers that follow from the probabilities or from the counts."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -36,7 +36,7 @@ class Probability(NamedTuple):
 
 
 class Quantity(Shown):
-    """The posterior of one number: a difference, a ratio, odds, or any function of the
+    """The posterior of one number: a probability, a difference, or any function of the
     probabilities or of the counts.
 
     Attributes
@@ -44,8 +44,8 @@ class Quantity(Shown):
     label : Any
         What it is.
     above : float or None, default 0.0
-        The number that `probability` compares it with: 1 of a ratio or of odds, 0.5 of a
-        probability, 0 of others; None where no number divides it.
+        The number that `probability` compares it with: 0.5 of a probability, 0 of others; None
+        where no number divides it.
     """
 
     def __init__(self, label: Any, law: "OfMixture | OfDraws", above: float | None = 0.0) -> None:
@@ -62,17 +62,17 @@ class Quantity(Shown):
         return self._law.draws
 
     def mean(self) -> float:
-        """Posterior mean; infinite where that of a ratio or of odds is (`docs/reading.md`). That
-        of a function of one's own is of its draws, also where it has none.
+        """Posterior mean. That of a function is of its draws, also where it has none, as a ratio
+        may (`docs/reading.md`).
         """
         return self._law.mean()
 
     def std(self) -> float:
-        """Posterior standard deviation; infinite where that of a ratio or of odds is."""
+        """Posterior standard deviation; infinite where a draw is."""
         return self._law.std()
 
     def median(self) -> float:
-        """Posterior median, which is finite where the mean is not."""
+        """Posterior median."""
         return float(self._law.quantiles(np.array([0.5]))[0])
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -106,21 +106,13 @@ class Quantity(Shown):
         lower, upper = self.interval(level)
         spread = self.std() if np.isfinite(self.std()) else (upper - lower) / 4
         moments = (self.mean(), self.std())
-        shown = ["none" if np.isposinf(value) else figure(value, spread) for value in moments]
+        shown = [figure(value, spread) if np.isfinite(value) else "none" for value in moments]
         shown += [figure(value, spread) for value in (self.median(), lower, upper)]
         share = () if self.above is None else (f"{self.probability().value:.3f}",)
         return str(self.label), *shown, *share
 
     def sheet(self) -> Sheet:
         return Quantities([(self.label, self)]).sheet()
-
-    @property
-    def _missing(self) -> str:
-        """A sentence on the moments that it does not have; empty where it has both."""
-        if np.isfinite(self.std()):
-            return ""
-        what = "standard deviation" if np.isfinite(self.mean()) else "mean"
-        return f"A {what} of {self.label} does not exist, as what it is divided by may be near 0."
 
 
 class Quantities(Shown, ByLabel[Any, Quantity]):
@@ -140,14 +132,10 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
             else []
         )
         headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", *above
-        notes = [quantity._missing for quantity in quantities if quantity._missing]
         fewest = min((quantity.draws for quantity in quantities), default=np.inf)
-        if np.isfinite(fewest):
-            notes.append(f"By {fewest:.0f} effective draws.")
-        return Sheet(
-            (Table(headings, [quantity.row() for quantity in quantities]),),
-            notes=(*notes, *self._notes),
-        )
+        notes = [f"By {fewest:.0f} effective draws."] if np.isfinite(fewest) else []
+        rows = [quantity.row() for quantity in quantities]
+        return Sheet((Table(headings, rows),), notes=(*notes, *self._notes))
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for each quantity: its label as text, `mean`, `std`, `median`,
@@ -240,9 +228,6 @@ class OfDraws:
     number: int
     draws: float
     random_state: RandomState
-    #: Of a ratio, the smallest concentration of what it is divided by: moments of that order and
-    #: above are infinite.
-    divisor: float = field(default=np.inf, kw_only=True)
 
     @cached_property
     def drawn(self) -> Floats:
@@ -253,17 +238,17 @@ class OfDraws:
         return np.sort(self.drawn)
 
     def mean(self) -> float:
-        return float(self.drawn.mean()) if self.divisor > 1 else np.inf
+        return float(self.drawn.mean())
 
     def std(self) -> float:
-        return float(self.drawn.std(ddof=1)) if self.divisor > 2 else np.inf
+        return float(self.drawn.std(ddof=1)) if np.isfinite(self.drawn).all() else np.inf
 
     def cdf(self, values: ArrayLike) -> Floats:
         at_most = np.searchsorted(self._ascending, values, side="right") / self.drawn.size
         return np.where(np.isnan(values), np.nan, at_most)
 
     def quantiles(self, levels: Floats) -> Floats:
-        return np.asarray(np.quantile(self.drawn, levels))
+        return np.asarray(np.quantile(self.drawn, levels, method="inverted_cdf"))
 
     def sample(self, draws: int, random_state: RandomState = None) -> Floats:
         return self.source(draws, random_state)

@@ -102,10 +102,9 @@ class TablePosterior(NoiseAwarePosterior):
     def _number(self) -> int:
         return len(self._engine.rows)
 
-    def _effective(self, draws: int, of: Engine | None = None) -> float:
-        behind = (self._engine if of is None else of).independent
+    def _effective(self, draws: int) -> float:
         # No row is drawn twice before each was drawn.
-        return 1 / (1 / behind + max(1 / draws - 1 / self._number, 0))
+        return 1 / (1 / self._engine.independent + max(1 / draws - 1 / self._number, 0))
 
     def __repr__(self) -> str:
         return (
