@@ -162,10 +162,11 @@ def context(
         DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what else
         narwhals reads, its own frames too. Other files are for `opendp_bayes_office.read`, and
         tables of DuckDB, Spark, Dask and Ibis for `opendp_bayes_engines.columns`. Data in memory
-        are written to a private temporary file (`on_disk`), which is there for as long as the
-        Context. Integers of 8 and 16 bits are widened, and what pandas and Arrow take for
-        categories becomes text, because it may be read off the data. Columns of types that OpenDP
-        does not know are left out; `left_out` of the Context has their names, and why.
+        are written to a private temporary file (`on_disk`, which may be given itself), which is
+        there for as long as the Context. Integers of 8 and 16 bits are widened, and what pandas and
+        Arrow take for categories becomes text, because it may be read off the data. Columns of
+        types that OpenDP does not know are left out; `left_out` of the Context has their names, and
+        why.
     privacy_unit : tuple[Metric, Any]
         `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, at least 1, with `identifier=` where
         people own several rows.

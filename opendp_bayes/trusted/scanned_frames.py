@@ -126,6 +126,8 @@ def scanned(frame: Any) -> tuple[pl.LazyFrame, on_disk | None, dict[str, str]]:
     """
     if type(frame).__module__.startswith("narwhals."):
         frame = frame.to_native()
+    if isinstance(frame, on_disk):
+        return _widened(frame.scan), frame, {}
     if isinstance(frame, pl.LazyFrame):
         widened = _widened(frame)
         if withheld(lambda: _is_from_python(frame), "frame: looking up its source"):

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import opendp.prelude as dp
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -100,6 +101,21 @@ def test_it_goes_with_the_block_with_an_error_and_when_collected(temporary):
     frame = ob.on_disk(FRAME)
     assert len(list(temporary.iterdir())) == 1
     del frame
+    gc.collect()
+    assert not list(temporary.iterdir())
+
+
+def test_a_context_takes_it_as_it_is_and_keeps_the_file(temporary):
+    of = {"vote": pl.Enum(["a", "b"]), "age": pl.Int8}
+    votes = pl.DataFrame({"vote": ["a", "b", "a"], "age": [20, 30, 40]}, schema=of)
+    unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=90.0)
+    limits = {"privacy_unit": unit, "privacy_loss": loss, "split_evenly_over": 1}
+    context = ob.context(ob.on_disk(votes), **limits)
+    gc.collect()
+    assert len(list(temporary.iterdir())) == 1
+    release = ob.posterior(context.query(), "vote", nulls=ob.DROP).release()
+    assert release.noisy_counts == (2, 1)
+    del context, release
     gc.collect()
     assert not list(temporary.iterdir())
 
