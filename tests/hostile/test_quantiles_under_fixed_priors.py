@@ -170,7 +170,7 @@ def test_without_a_warning_intervals_hold() -> None:
     quiet: dict[Any, list[bool]] = defaultdict(list)
     missed, hidden = 0, 0
     design = itertools.product(
-        LAWS, (4, 9, 20), (0.5, 5.0, 20.0), (100, 1000, 10_000), (0.1, 1.0), range(4)
+        LAWS, (4, 9, 20), (0.5, 5.0, 20.0), (100, 1000, 10_000), (0.3, 1.0), range(4)
     )
     for law, k, scale, records, prior, seed in design:
         rng = np.random.default_rng([k, records, seed, int(10 * prior), int(10 * scale), len(law)])
