@@ -74,6 +74,8 @@ Among = Literal["all", "answered"]
 
 #: Draws behind every number that is estimated by simulation.
 DRAWS = 40_000
+#: And behind quantiles, of which there may be some of each of many groups.
+_OF_QUANTILES = 10_000
 #: Draws on which a function is tried before many are made.
 _TRIAL = 5
 #: Simultaneous intervals and comparisons of many categories rest on so many draws of single
@@ -528,8 +530,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
             and for the cells of a joint table.
         """
         ordered = self._in_order
-        draws = ordered.sample(ordered._number_of_rows, random_state=0)
-        behind = ordered._effective(len(draws))
+        number = min(_OF_QUANTILES, ordered._number_of_rows)
+        draws = ordered.sample(number, random_state=0)
+        behind = ordered._effective(number)
         quantiles = quantiles_of(ordered.categories, levels, edges, draws, behind, self.unordered)
         if ordered._pulls is not None:
             records = float(ordered._counted.counts.mean().sum())
