@@ -13,7 +13,7 @@ from reporting import markdown
 from rich.progress import track
 from scipy import stats
 
-from opendp_bayes.inference.likelihood.of_counts import LARGEST_LIST
+from opendp_bayes.inference.likelihood.of_counts import LARGEST_COMPARED
 from opendp_bayes.mathematics.simplex import number_of_candidates
 
 ROOT = Path(__file__).parents[1]
@@ -52,7 +52,7 @@ posterior probability of lying below the truth is uniform:
 
 
 def draws(cell: Cell) -> int:
-    listed = number_of_candidates(cell.size, cell.k) <= LARGEST_LIST
+    listed = number_of_candidates(cell.size, cell.k) <= LARGEST_COMPARED
     slow = not cell.public or (cell.exponential and not listed)
     return FEW_DRAWS[cell.k] if cell.k > 2 and slow else DRAWS
 

@@ -64,7 +64,7 @@ def two() -> None:
 
 
 def first(release: ob.Release) -> ob.NoiseAwarePosterior:
-    curves.curves.cache_clear()
+    curves.normalisers.cache_clear()
     return ob.noise_aware_posterior(release)
 
 

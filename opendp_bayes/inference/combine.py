@@ -15,7 +15,7 @@ from opendp_bayes.inference.likelihood.drawn_counts import (
     check_envelope,
     check_same_records,
 )
-from opendp_bayes.inference.likelihood.of_counts import likelihood_of
+from opendp_bayes.inference.likelihood.of_counts import LARGEST_COMPARED, likelihood_of
 from opendp_bayes.inference.ways import way_of
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.underflow import underflow_is_zero
@@ -106,7 +106,8 @@ def combine(
         raise ValueError(
             f"releases: of {first.k} categories, were made by {names}; must have noise on the"
             " counts, as LaplaceParameters and KNormParameters draw, or if they are of the same"
-            " records, as few data sets as can be listed."
+            f" records, as few data sets as can be listed: {LARGEST_COMPARED} of three or more"
+            " categories given an exponential mechanism."
         )
     return NoiseAwarePosterior(releases, engine)
 

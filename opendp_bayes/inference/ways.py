@@ -18,11 +18,12 @@ from opendp_bayes.inference.likelihood.drawn_counts import (
     check_envelope,
 )
 from opendp_bayes.inference.likelihood.of_counts import (
+    LARGEST_COMPARED,
     LARGEST_LIST,
     Likelihood,
     Tabulated,
+    Weighing,
     likelihood_of,
-    log_likelihoods,
     noise_of,
 )
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
@@ -119,10 +120,9 @@ class ByWeights(Way):
     @property
     def _is_listed(self) -> bool:
         """True for as few data sets as are listed, or two categories, whose curve is."""
-        k = self.prior.size
-        return self.size is not None and (
-            k == 2 or number_of_candidates(self.size, k) <= LARGEST_LIST
-        )
+        compared = any(isinstance(likelihood, Weighing) for likelihood in self.likelihoods)
+        k, most = self.prior.size, LARGEST_COMPARED if compared else LARGEST_LIST
+        return self.size is not None and (k == 2 or number_of_candidates(self.size, k) <= most)
 
     def check(self, mechanism: str, foreseen: bool) -> None:
         if self.size is None:
@@ -157,8 +157,7 @@ class ByWeights(Way):
             return TwoCategories(self._log_likelihood, around, prior, size)
         counts = candidates(size, k)
         log_prior = log_rising(counts, prior).sum(axis=1)
-        log_likelihood = log_likelihoods(self.likelihoods, counts, log_prior)
-        return Listed(counts, log_prior + log_likelihood, prior)
+        return Listed(counts, log_prior + self._log_likelihood(counts), prior)
 
     def _log_likelihood(self, counts: Integers) -> Floats:
         return np.asarray(sum(likelihood.log_likelihood(counts) for likelihood in self.likelihoods))

@@ -60,7 +60,11 @@ class Cell:
     def exponential(self) -> bool:
         return isinstance(
             MECHANISMS[self.mechanism][0],
-            (ob.mechanisms.HellingerExponential, ob.mechanisms.SmoothHellingerExponential),
+            (
+                ob.mechanisms.HellingerExponential,
+                ob.mechanisms.SmoothHellingerExponential,
+                ob.mechanisms.PermuteAndFlip,
+            ),
         )
 
     def scaled(self, prior: Floats) -> Any:

@@ -216,7 +216,6 @@ CASES |= {
     )
     for one in (HellingerExponential(0.1), SmoothHellingerExponential(0.8), PermuteAndFlip(0.1))
     for draws in (False, True)
-    if not (draws and isinstance(one, PermuteAndFlip))
 }
 #: Draws take seconds; their tests have cases of their own.
 QUICK = {case for case in CASES if not case.startswith("weighted draws")}

@@ -27,6 +27,7 @@ ENGINES = {
     "two that are flipped": (PermuteAndFlip(0.1), (3, 9), 12, TwoCategories, True),
     "few data sets": (EXPONENTIAL, (3, 0, 9), 12, Listed, False),
     "many data sets": (EXPONENTIAL, (300, 0, 900), 1200, Weighted, False),
+    "many that are flipped": (PermuteAndFlip(0.1), (30, 0, 110), 140, Weighted, False),
     "no records": (KNormParameters(2.0), (0, 0, 0), 0, Listed, True),
 }
 

@@ -7,133 +7,105 @@ functions of the counts are interpolated; `docs/research/computation.md` states 
 tests measure it.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.normalisers import (
-    POWER_WEIGHTS,
-    POWERS,
-    coin_curves,
-    coin_sums_at,
-    coin_tables,
-    curves,
-    distances,
-    most_probable,
-    normalisers_at,
-    position,
-    tables,
-)
-from opendp_bayes.mathematics.simplex import number_of_candidates, ranks
+from opendp_bayes.inference.likelihood.normalisers import distances, normalisers
+from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.exponential.permute_and_flip import flip_quadrature
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
+from opendp_bayes.mechanisms.laws import (
+    AdditiveNoise,
+    ExponentialWeights,
+    Flips,
+    SimplexNoise,
+    Widths,
+)
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import ReleasedData
 
-#: Data sets of three or more categories up to which they are listed for an exponential mechanism.
+#: Data sets of three or more categories up to which they are listed.
 LARGEST_LIST = 200_000
+#: Of an exponential mechanism: each is compared with all candidates, in a second or two.
+LARGEST_COMPARED = 10_000
 #: Data sets up to which the `log_pmf` of a mechanism that states no law is called for each.
 _LARGEST_CALLS = 2_000
+#: The least sum of the coins of permute-and-flip: what an interpolated normaliser may be off by.
+_NO_COINS = 1e-5
 #: The largest scale of noise on the counts, which keeps sums of draws within machine integers.
 _WITHIN_INTEGERS = 1e12
 
 
 @dataclass(frozen=True, eq=False)
-class OverCandidates(ABC):
+class Weighing:
     """Likelihood of what a mechanism has `drawn` that weighs all candidates by the Hellinger
-    distances of their posteriors: it follows from sums over them, which are functions of the data
-    set. These are curves for two categories, and for more, tables of all data sets.
+    distances of their posteriors, `exp(-H(posterior(x), drawn) / w(x)) / Z(x)`, of which the
+    normaliser `Z(x)` is a sum over all candidates.
     """
 
     drawn: Integers
     prior: Floats
-    law: Any
+    widths: Widths
+    #: Powers of the weights whose sums it follows from.
+    powers: ClassVar[int] = 1
 
     @property
     def size(self) -> int:
         """Number of records."""
         return int(self.drawn.sum())
 
-    def distances(self, counts: Integers) -> Floats:
-        """Hellinger distances of posteriors from the released one, shape `(m,)`."""
-        return distances(counts, self.drawn, self.prior)
-
     def log_likelihood(self, counts: Integers) -> Floats:
         """Log-likelihood of every row of `counts`, shape `(m, k)`; for two categories, or as few
-        data sets as can be listed.
+        data sets as are listed.
         """
-        key = self.law, self.size, tuple(self.prior.tolist())
-        if self.prior.size == 2:
-            return self._from_sums(self._curves(*key)(position(counts[:, 0], self.size)), counts)
-        return self._from_sums(self._tables(*key)[ranks(counts, self.size)], counts)
+        known = normalisers(self.widths, self.powers, self.size, tuple(self.prior.tolist()))
+        values = known(counts)
+        return self.given(counts, values[:, 0], values[:, 1:])
 
-    def computed(self, counts: Integers) -> Floats:
-        """Log-likelihood of some of the data sets that can be listed, without interpolation."""
-        prior = tuple(self.prior.tolist())
-        return self._from_sums(
-            self._sums_at(ranks(counts, self.size), self.law, self.size, prior), counts
-        )
+    def given(self, counts: Integers, log_widths: Floats, log_sums: Floats) -> Floats:
+        """Log-likelihood of rows of counts whose `ln w`, shape `(m,)`, is known, and the logarithms
+        of the sums of the first powers of the weights, shape `(m, powers)`.
+        """
+        return -self._exponents(counts, log_widths) - log_sums[:, 0]
 
-    #: The sums, shape `(m, functions)`: of two categories, of all data sets, and of some of these.
-    _curves: ClassVar[Callable[..., Any]]
-    _tables: ClassVar[Callable[..., Floats]]
-    _sums_at: ClassVar[Callable[..., Floats]]
-
-    @abstractmethod
-    def _from_sums(self, sums: Floats, counts: Integers) -> Floats:
-        """Log-likelihood of rows of counts whose sums are known."""
+    def _exponents(self, counts: Integers, log_widths: Floats) -> Floats:
+        return distances(counts, self.drawn, self.prior) * np.exp(-log_widths)
 
 
-@dataclass(frozen=True, eq=False)
-class Weighing(OverCandidates):
-    """`exp(-H(posterior(x), released) / w(x)) / Z(x)`, of which the normaliser `Z(x)` is a sum over
-    all candidates.
-    """
-
-    law: ExponentialWeights
-    _curves = staticmethod(curves)
-    _tables = staticmethod(tables)
-    _sums_at = staticmethod(normalisers_at)
-
-    def _from_sums(self, sums: Floats, counts: Integers) -> Floats:
-        log_width, log_normaliser = sums.T
-        return -self.distances(counts) * np.exp(-log_width) - log_normaliser
-
-
-@dataclass(frozen=True, eq=False)
-class Flipping(OverCandidates):
+class Flipping(Weighing):
     """Permute-and-flip: `p_r` times the integral over t from 0 to 1 of `prod_{s != r} (1 - t p_s)`,
-    `p_s = exp(-H(posterior(x), s) / scale)`.
+    where the weights `p_s = exp(-H(posterior(x), s) / scale)` are those of coins.
 
-    The product over the candidates other than x and r is written with power sums of their coins,
-    `ln prod (1 - t p_s) = -sum_m t^m S_m / m`, of which the later terms are an integral over m.
+    The product is written with power sums of the coins other than that of x, which is certain:
+    `-ln prod (1 - t p_s) = sum_m t^m S_m / m`. From the last known one on they are taken for those
+    of coins that are all alike; if only `S_1` is known, of as many as there are candidates.
     """
 
-    law: Flips
-    _curves = staticmethod(coin_curves)
-    _tables = staticmethod(coin_tables)
-    _sums_at = staticmethod(coin_sums_at)
+    powers = 4
 
-    def _from_sums(self, sums: Floats, counts: Integers) -> Floats:
-        sums = np.exp(sums)
-        exponents = self.distances(counts) / self.law.scale
-        coins = np.exp(-exponents)
+    def given(self, counts: Integers, log_widths: Floats, log_sums: Floats) -> Floats:
+        exponents = self._exponents(counts, log_widths)
+        sums = np.maximum(np.expm1(log_sums), _NO_COINS)
+        power = np.arange(1, sums.shape[1] + 1)
+        number = float(number_of_candidates(self.size, self.prior.size))
+        before = sums[:, -2] if power.size > 1 else number
+        coin = np.minimum(sums[:, -1] / before, 1.0)
+        alike = sums[:, -1] / coin ** power[-1]
+        rest = (sums - alike[:, None] * coin[:, None] ** power) / power
+        integral, own = np.zeros(len(counts)), np.exp(-exponents)
         points, weights, ends = flip_quadrature(sums[:, 0])
-        terms = POWER_WEIGHTS * sums * ends[:, None] ** POWERS
-        integral = np.zeros(len(counts))
         for point, weight in zip(points, weights, strict=True):
             t = point * ends
-            log_product = np.log1p(-t) - terms @ point**POWERS
-            integral += weight * ends * np.exp(log_product) / (1 - t * coins)
+            log_product = alike * np.log1p(-t * coin) - (rest * t[:, None] ** power).sum(axis=1)
+            integral += weight * ends * np.exp(np.log1p(-t) + log_product) / (1 - t * own)
         return np.log(integral) - exponents
 
 
@@ -145,7 +117,7 @@ class Tabulated:
     log_likelihood: Callable[[Integers], Floats]
 
 
-Likelihood = DrawnCounts | Weighing | Flipping | Tabulated
+Likelihood = DrawnCounts | Weighing | Tabulated
 
 
 def likelihood_of(setting: Setting, drawn: ArrayLike) -> Likelihood:
@@ -228,29 +200,6 @@ def _of_every_data_set(
     return result
 
 
-def log_likelihoods(
-    likelihoods: Sequence[Likelihood], counts: Integers, log_prior: Floats
-) -> Floats:
-    """The log-likelihood of all releases together at every data set, in lexicographic order, shape
-    `(data sets, k)`.
-
-    Where it is interpolated in tables, it is computed at the data sets that are most probable given
-    all releases and what they weigh without them, `log_prior`; what it is off by there, in the
-    mean, is taken off the others.
-    """
-    by_release = [likelihood.log_likelihood(counts) for likelihood in likelihoods]
-    log_weights = log_prior + np.sum(by_release, axis=0)
-    probable = most_probable(log_weights)
-    if probable.size and counts.shape[1] > 2:
-        share = softmax(log_weights[probable])
-        for likelihood, values in zip(likelihoods, by_release, strict=True):
-            if isinstance(likelihood, OverCandidates):
-                computed = likelihood.computed(counts[probable])
-                values -= share @ (values[probable] - computed)
-                values[probable] = computed
-    return np.asarray(np.sum(by_release, axis=0))
-
-
 @singledispatch
 def _of_law(law: Any, setting: Setting, noisy_counts: Integers) -> Likelihood:
     raise TypeError(f"law={law!r}: has no likelihood; add a handler for its family.")
@@ -275,17 +224,13 @@ def _(law: SimplexNoise, setting: Setting, noisy_counts: Integers) -> Likelihood
 @_of_law.register
 def _(law: ExponentialWeights, setting: Setting, noisy_counts: Integers) -> Likelihood:
     _check_counts(noisy_counts, setting.size)
-    return Weighing(noisy_counts, setting.prior_array, law)
+    return Weighing(noisy_counts, setting.prior_array, law.widths)
 
 
 @_of_law.register
 def _(law: Flips, setting: Setting, noisy_counts: Integers) -> Likelihood:
     _check_counts(noisy_counts, setting.size)
-    k, size = noisy_counts.size, int(noisy_counts.sum())
-    if k > 2 and number_of_candidates(size, k) > LARGEST_LIST:
-        # So many coins that all products are exponentials: their sum is what matters.
-        return Weighing(noisy_counts, setting.prior_array, law.limit)
-    return Flipping(noisy_counts, setting.prior_array, law)
+    return Flipping(noisy_counts, setting.prior_array, law.limit.widths)
 
 
 def _check_scale(scale: float) -> None:

@@ -9,7 +9,7 @@ of every width, whose shares are adapted to the posterior. `docs/research/comput
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
@@ -56,23 +56,18 @@ class WeightDiagnostics(Shown):
         interpolated.
     categories : tuple[str or int or bool or tuple, ...]
         The labels.
-    disagreement : float
-        By how many standard errors the mean of a category differs, at most, from that of other
-        draws, from laws about the highest point of the posterior that was found.
     """
 
     ess: Floats
     draws: int
     log_error: float = 0.0
     categories: tuple[Label, ...] = ()
-    disagreement: float = 0.0
 
     def sheet(self) -> Sheet:
         """A row, since all categories have the same draws."""
         row = "all categories", f"{self.ess.min():.0f}", f"{self.draws}", f"{self.log_error:.3f}"
         headings = "weighted draws", "effective", "in all", "error of the log-likelihood"
-        note = f"other draws differ by {self.disagreement:.1f} standard errors at most."
-        return Sheet((Table(headings, [row]),), notes=(note,))
+        return Sheet((Table(headings, [row]),))
 
 
 class Weighted(Listed):
@@ -84,11 +79,6 @@ class Weighted(Listed):
         super().__init__(counts, log_weights, prior, counted)
         ess = float(1 / (self.weights**2).sum())
         self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts))
-
-    def noting(self, *, log_error: float, disagreement: float) -> "Weighted":
-        """Note in the diagnostics what checks of the draws say; returns the draws."""
-        self.diagnostics = replace(self.diagnostics, log_error=log_error, disagreement=disagreement)
-        return self
 
 
 class Proposals:

@@ -1,5 +1,5 @@
 r"""Weighted draws given the release of an exponential mechanism, of which neither data sets nor
-candidates can be listed: the normaliser is an interpolated estimate, and other draws check these.
+candidates can be listed: the normaliser is an interpolated estimate.
 
 A closed form gives `ln Z(x)` within a few tenths. What it is off by is a smooth function of the
 counts and of `ln w(x)`, even where the width has kinks. It is estimated at some hundred data sets,
@@ -7,12 +7,12 @@ and a linear spline through them, smoothed because the estimates are noisy, give
 `docs/research/computation.md`, "Interpolated normaliser".
 
 Weights look even where a peak was missed that no draw saw. So the posterior of the counts is
-climbed from the release, from the prior's mean and from data sets with empty categories. Then it is
-drawn again, from laws about the highest point that was found and about the release.
+climbed from the release, from the prior's mean and from data sets with empty categories, and draws
+are from laws about the highest point that was found as well as about the release.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -49,42 +49,33 @@ def by_interpolation(
     likelihood: Weighing, prior: Floats, effective: int, rng: Generator
 ) -> Weighted:
     """Importance sampling with an interpolated normaliser, which is refined where the posterior is
-    until its error there is small.
+    until its error there is small, from laws about the release and about the highest point of the
+    posterior to which a climb leads.
 
     The error that is stated is that of the last interpolation, at draws which it was not made of.
     """
-    widths, released = likelihood.law.widths, likelihood.drawn
-    proposals = Proposals(released[None], prior, widths.width(released, prior))
+    widths, released = likelihood.widths, likelihood.drawn
+    width = widths.width(released, prior)
     normaliser = over_prior(widths, likelihood.size, tuple(prior.tolist()))
 
     def log_likelihood(counts: Integers) -> Floats:
-        width = widths.widths_at(counts, prior)
-        return -likelihood.distances(counts) / width - normaliser(counts, np.log(width))
+        log_widths = np.log(widths.widths_at(counts, prior))
+        return likelihood.given(counts, log_widths, normaliser(counts, log_widths)[:, None])
 
-    weighted = by_importance(log_likelihood, proposals, min(_PILOT, effective), rng)
-    trial = normaliser.tested(weighted, rng)
-    for turn in range(_ROUNDS + 1):
-        enough = trial.error <= _ERROR or turn == _ROUNDS
-        # What was tested is used too, and what follows from that tested again.
-        normaliser = normaliser.refined(trial)
-        draws = effective if enough else min(_PILOT, effective)
-        weighted = by_importance(log_likelihood, proposals, draws, rng)
-        trial = normaliser.tested(weighted, rng)
-        if enough and trial.error <= _ERROR:
+    pilot = Proposals(released[None], prior, width)
+    weighted = by_importance(log_likelihood, pilot, min(_PILOT, effective), rng)
+    error, refined = normaliser.tested(weighted, rng)
+    for _ in range(_ROUNDS + 1):
+        normaliser = refined
+        top = climbed(log_likelihood, starts(weighted, released), prior)
+        # About the release as well, where the posterior may have a narrower peak than at its top.
+        proposals = Proposals(np.unique([top, released], axis=0), prior, width)
+        weighted = by_importance(log_likelihood, proposals, effective, rng)
+        error, refined = normaliser.tested(weighted, rng)
+        if error <= _ERROR:
             break
-    differs = disagreement(weighted, weighted.independent, log_likelihood, released, rng)
-    return weighted.noting(log_error=trial.error, disagreement=differs)
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """New estimates of the normaliser at data sets of a posterior, and the standard deviation of
-    what an interpolation is off by there.
-    """
-
-    counts: Integers
-    values: Floats
-    error: float
+    weighted.diagnostics = replace(weighted.diagnostics, log_error=error)
+    return weighted
 
 
 class LogNormaliser:
@@ -101,36 +92,30 @@ class LogNormaliser:
         self._log_widths = np.log(widths.widths_at(counts, prior))
         self._values = self._estimates(counts, self._log_widths) if values is None else values
         points = self._coordinates(counts, self._log_widths)
-        self._centre = points.mean(axis=0)
         self._spread = np.maximum(points.std(axis=0), np.finfo(np.float64).eps)
         difference = self._values - self._closed_form(counts, self._log_widths)
         self._spline = scipy.interpolate.RBFInterpolator(
-            self._standardised(points), difference, kernel="linear", smoothing=_SMOOTHING
+            points / self._spread, difference, kernel="linear", smoothing=_SMOOTHING
         )
 
     def __call__(self, counts: Integers, log_widths: Floats) -> Floats:
-        points = self._standardised(self._coordinates(counts, log_widths))
+        points = self._coordinates(counts, log_widths) / self._spread
         return np.asarray(self._closed_form(counts, log_widths) + self._spline(points))
 
-    def tested(self, weighted: Weighted, rng: Generator) -> Trial:
-        """At draws of the posterior; where they are only a few data sets, at the next most probable
-        ones as well.
+    def tested(self, weighted: Weighted, rng: Generator) -> "tuple[float, LogNormaliser]":
+        """The standard deviation of what it is off by, at draws of the posterior and at the most
+        probable ones, since draws may be only a few data sets; and a new interpolation, of the
+        estimates so far and of those.
         """
-        counts = np.unique(weighted.sample(_ADDED, rng), axis=0)
-        if len(counts) < _FEWEST:
-            probable = weighted.rows[np.argsort(-weighted.weights)[: 4 * _FEWEST]]
-            _, first = np.unique(probable, axis=0, return_index=True)
-            next_ones = probable[np.sort(first)][:_FEWEST]
-            counts = np.unique(np.vstack([counts, next_ones]), axis=0)
+        order = np.argsort(-weighted.weights)[: 4 * _FEWEST]
+        _, first = np.unique(weighted.rows[order], axis=0, return_index=True)
+        probable = weighted.rows[order[np.sort(first)[:_FEWEST]]]
+        counts = np.unique(np.vstack([weighted.sample(_ADDED, rng), probable]), axis=0)
         log_widths = np.log(self._widths.widths_at(counts, self._prior))
         values = self._estimates(counts, log_widths)
-        return Trial(counts, values, float(np.std(self(counts, log_widths) - values)))
-
-    def refined(self, trial: Trial) -> "LogNormaliser":
-        """A new interpolation, of the estimates so far and those of the trial."""
-        counts = np.vstack([self._counts, trial.counts])
-        values = np.append(self._values, trial.values)
-        return LogNormaliser(self._widths, self._prior, counts, values)
+        error = float(np.std(self(counts, log_widths) - values))
+        every, known = np.vstack([self._counts, counts]), np.append(self._values, values)
+        return error, LogNormaliser(self._widths, self._prior, every, known)
 
     def _estimates(self, counts: Integers, log_widths: Floats) -> Floats:
         samplers = (
@@ -151,9 +136,6 @@ class LogNormaliser:
         # The power spreads small counts out, where the function bends.
         return np.column_stack([(counts + 0.5) ** 0.25, log_widths])
 
-    def _standardised(self, points: Floats) -> Floats:
-        return (points - self._centre) / self._spread
-
 
 @lru_cache(maxsize=8)
 def over_prior(widths: Widths, size: int, prior: tuple[float, ...]) -> LogNormaliser:
@@ -170,50 +152,10 @@ def over_prior(widths: Widths, size: int, prior: tuple[float, ...]) -> LogNormal
     return LogNormaliser(widths, alpha, np.unique(np.concatenate(samples), axis=0))
 
 
-#: Effective draws of the second look, and below which it says nothing.
-_LOOKS, _FEWEST_LOOKS = 1000, 50
 #: Steps of a climb.
 _STEPS = 40
 #: Starts with one category that holds all records, at most.
 _CORNERS = 4
-
-
-def disagreement(
-    listed: Listed,
-    ess: float,
-    log_likelihood: Callable[[Integers], Floats],
-    released: Integers,
-    rng: Generator,
-) -> float:
-    """By how many standard errors the mean probability of a category differs, at most, between
-    draws that are worth `ess` independent ones and those of the second look; 0 where it is worth
-    too few itself.
-    """
-    top = climbed(log_likelihood, starts(listed, released), listed.prior)
-    # About the release as well, where the posterior may have a narrower peak than at its top.
-    proposals = Proposals(np.unique([top, released], axis=0), listed.prior, 1.0)
-    second = by_importance(log_likelihood, proposals, min(_LOOKS, int(ess)), rng)
-    effective = float(second.diagnostics.ess[0])
-    if effective < _FEWEST_LOOKS:
-        return 0.0
-    means, squares = zip(expected(listed, ess), expected(second, effective), strict=True)
-    return float(np.max(np.abs(means[0] - means[1]) / np.sqrt(squares[0] + squares[1])))
-
-
-def expected(rows: Listed | Weighted, ess: float) -> tuple[Floats, Floats]:
-    """Mean, over rows of counts, of the expected probabilities given them, and its squared standard
-    error.
-
-    Of weighted draws that is a sum over the draws themselves: where the heavy ones are far out, it
-    is more than the effective sample size says.
-    """
-    concentration = rows.prior + rows.rows
-    share = concentration / concentration.sum(axis=1, keepdims=True)
-    mean = rows.weights @ share
-    square = (share - mean) ** 2
-    if isinstance(rows, Weighted):
-        return mean, rows.weights**2 @ square + 1e-18
-    return mean, rows.weights @ square / ess + 1e-18
 
 
 def starts(listed: Listed, released: Integers) -> Integers:
@@ -227,33 +169,24 @@ def starts(listed: Listed, released: Integers) -> Integers:
 
 
 def climbed(
-    log_likelihood: Callable[[Integers], Floats], starts: Integers, prior: Floats
+    log_likelihood: Callable[[Integers], Floats], points: Integers, prior: Floats
 ) -> Integers:
-    """The data set with the highest posterior probability that climbs from some lead to: in each
-    step the best move of 1, 4, 16, ... records, or of all, from a category to another.
+    """The data set with the highest posterior probability that climbs from some, shape `(m, k)`,
+    lead to: in each step the best move of 1, 4, 16, ... records, or of all, from a category to
+    another.
     """
-
-    def height(counts: Integers) -> Floats:
-        return log_likelihood(counts) + log_rising(counts, prior).sum(axis=1)
-
-    size, k = int(starts[0].sum()), prior.size
-    steps = np.append(4 ** np.arange(int(np.log2(size) / 2) + 1), size)
+    size, k = int(points[0].sum()), prior.size
+    steps = np.concatenate([[0], 4 ** np.arange(int(np.log2(size) / 2) + 1), [size]])
     pairs = np.array([(i, j) for i in range(k) for j in range(k) if i != j])
     leave, enter = np.repeat(pairs, steps.size, axis=0).T
-    number = np.tile(steps, len(pairs))
-    points, tops = starts, height(starts)
+    unit, rows = np.eye(k, dtype=np.int64), np.arange(len(points))
     for _ in range(_STEPS):
-        moved = np.minimum(number, points[:, leave])  # of each start, shape (m, moves)
-        tried = np.repeat(points[:, None, :], number.size, axis=1)
-        moves = np.arange(number.size)
-        tried[:, moves, leave] -= moved
-        tried[:, moves, enter] += moved
-        heights = height(tried.reshape(-1, k)).reshape(moved.shape)
-        best = np.argmax(heights, axis=1)
-        rows = np.arange(len(points))
-        better = heights[rows, best] > tops + 1e-9
-        if not np.any(better):
+        moved = np.minimum(np.tile(steps, len(pairs)), points[:, leave])  # shape (m, moves)
+        tried = points[:, None] + moved[..., None] * (unit[enter] - unit[leave])
+        every = tried.reshape(-1, k)
+        heights = log_likelihood(every) + log_rising(every, prior).sum(axis=1)
+        best = heights.reshape(moved.shape).argmax(axis=1)
+        points = tried[rows, best]
+        if not moved[rows, best].any():
             break
-        points = np.where(better[:, None], tried[rows, best], points)
-        tops = np.where(better, heights[rows, best], tops)
-    return np.asarray(points[np.argmax(tops)])
+    return np.asarray(every[heights.argmax()])

@@ -19,9 +19,9 @@ D = TypeVar("D")
 R = TypeVar("R")
 
 #: Chains are trusted up to this R-hat, and from so many effective draws on; weighted draws up to
-#: this error of the log-likelihood; and both where other draws are so many standard errors away.
+#: this error of the log-likelihood.
 LARGEST_R_HAT, FEWEST_EFFECTIVE = 1.05, 100
-_LARGEST_LOG_ERROR, _LARGEST_DISAGREEMENT = 0.1, 5.0
+_LARGEST_LOG_ERROR = 0.1
 #: Values whose diagnostics are computed at once.
 _BLOCK = 1 << 18
 #: A variance of normal scores that rounding makes of equal ones.
@@ -138,17 +138,16 @@ def warn_of_draws(diagnostics: Any, effective: int = FEWEST_EFFECTIVE) -> None:
     if diagnostics is None:
         return
     ess, r_hat = diagnostics.ess.min(), getattr(diagnostics, "r_hat", np.ones(1)).max()
-    log_error, differs = (getattr(diagnostics, of, 0.0) for of in ("log_error", "disagreement"))
+    log_error = getattr(diagnostics, "log_error", 0.0)
     if (
         ess < min(effective, FEWEST_EFFECTIVE)
         or r_hat > LARGEST_R_HAT
         or log_error > _LARGEST_LOG_ERROR
-        or differs > _LARGEST_DISAGREEMENT
     ):
         warn(
             "the posterior of this release was not found reliably: effective sample size"
-            f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f}, other"
-            f" draws {differs:.1f} standard errors away (docs: Reading a posterior, Diagnostics)."
+            f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f} (docs:"
+            " Reading a posterior, Diagnostics)."
         )
 
 
