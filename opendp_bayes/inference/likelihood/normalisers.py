@@ -25,7 +25,7 @@ _NODES, _MOST_NODES = 32, 2000
 _ERROR, _ERROR_IN_WIDTHS, _LEAST, _MOST = 1e-5, 1e-4, 1e-7, 1e-5
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def normalisers(
     widths: Widths, powers: int, size: int, prior: tuple[float, ...]
 ) -> Callable[[Integers], Floats]:
