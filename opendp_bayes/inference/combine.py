@@ -16,7 +16,7 @@ from opendp_bayes.inference.likelihood.drawn_counts import (
     check_same_records,
 )
 from opendp_bayes.inference.likelihood.of_counts import LARGEST_COMPARED, likelihood_of
-from opendp_bayes.inference.ways import way_of
+from opendp_bayes.inference.ways import Way
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats
@@ -98,7 +98,7 @@ def combine(
         check_envelope(data_set.noisy, concentration, data_set.size)
     if records == "same":
         check_same_records([data_set.noisy for data_set in noisy])
-        engine = way_of(likelihoods, concentration, size).exact()
+        engine = Way(likelihoods, concentration, size).exact()
     else:
         engine = _of_noise(noisy, concentration) if len(noisy) == len(likelihoods) else None
     if engine is None:

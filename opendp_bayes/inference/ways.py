@@ -4,7 +4,6 @@ needed, because a query asks, before it releases, only whether there is a way.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -38,13 +37,17 @@ _QUICK_WORK = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Way(ABC):
-    """Way to the posterior of the counts of the same records, drawn once or several times;
-    nothing is computed before it is asked for.
+class Way:
+    """Way to the posterior of the counts of the same records, drawn once or several times; nothing
+    is computed before it is asked for.
+
+    Noise on the counts is convolved. Otherwise every data set has a weight, of which two categories
+    have one for each count of the first, and more have so few that they are listed, or draws; no
+    records are a single data set.
 
     Attributes
     ----------
-    likelihoods : Sequence[Any]
+    likelihoods : Sequence[Likelihood]
         Of each draw.
     prior : ndarray
         Concentration of the prior, shape `(k,)`.
@@ -52,79 +55,31 @@ class Way(ABC):
         The number of records where that is public.
     """
 
-    likelihoods: Sequence[Any]
+    likelihoods: Sequence[Likelihood]
     prior: Floats
     size: int | None
 
     @property
-    @abstractmethod
     def work(self) -> float:
         """A measure of its time: the categories where counts are convolved, each a few milliseconds
         at the most; 0 for two weighed ones, and infinite for everything else.
         """
+        if self._is_convolved:
+            return self.prior.size
+        computed = self._states_no_law or self.size is None or self.prior.size > 2
+        return math.inf if computed and self.size != 0 else 0.0
 
-    @abstractmethod
     def check(self, mechanism: str, foreseen: bool) -> None:
         """Raise `ValueError` where a release of a mechanism has no posterior; where it may have
         none, if it is only `foreseen`.
         """
-
-    @abstractmethod
-    def exact(self, records_prior: Any = None) -> "Engine | None":
-        """The engine that finds it without random draws; None where that is out of reach."""
-
-    def engine(self, records_prior: Any, effective: int, rng: "Generator") -> "Engine":
-        """The engine of one release, with so many effective draws where it needs draws."""
-        from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
-
-        engine = self.exact(records_prior)
-        (likelihood,) = self.likelihoods
-        return engine or by_interpolation(likelihood, self.prior, effective, rng)
-
-
-class ByConvolution(Way):
-    """Noise on the counts, whose laws are convolved."""
-
-    @property
-    def work(self) -> float:
-        return self.prior.size
-
-    def check(self, mechanism: str, foreseen: bool) -> None:
-        for noisy in self.likelihoods:
-            check_envelope(noisy, self.prior, self.size)
-            if foreseen and self.size is None:
-                check_concentration(math.fsum(self.prior), noisy.noise.scale, self.prior.size)
-
-    def exact(self, records_prior: Any = None) -> "Engine":
-        from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-
-        return CountsGivenNoise.of(
-            self.likelihoods, self.prior, size=self.size, records_prior=records_prior
-        )
-
-
-class ByWeights(Way):
-    """A weight for every data set, of which two categories have one for each count of the first,
-    and more have so few that they are listed, or draws; no records are a single data set.
-    """
-
-    @property
-    def work(self) -> float:
-        computed = self._states_no_law or self.size is None or self.prior.size > 2
-        return math.inf if computed and self.size != 0 else 0.0
-
-    @property
-    def _states_no_law(self) -> bool:
-        return any(isinstance(likelihood, Tabulated) for likelihood in self.likelihoods)
-
-    @property
-    def _is_listed(self) -> bool:
-        """True for as few data sets as are listed, or two categories, whose curve is."""
-        compared = any(isinstance(likelihood, Weighing) for likelihood in self.likelihoods)
-        k, most = self.prior.size, LARGEST_COMPARED if compared else LARGEST_LIST
-        return self.size is not None and (k == 2 or number_of_candidates(self.size, k) <= most)
-
-    def check(self, mechanism: str, foreseen: bool) -> None:
+        if self._is_convolved:
+            looks: Any = self.likelihoods
+            for noisy in looks:
+                check_envelope(noisy, self.prior, self.size)
+                if foreseen and self.size is None:
+                    check_concentration(math.fsum(self.prior), noisy.noise.scale, self.prior.size)
+            return
         if self.size is None:
             raise ValueError(
                 f"mechanism={mechanism!r}: with a private number of records, the posterior of a"
@@ -143,10 +98,15 @@ class ByWeights(Way):
                     _check_enumerated(likelihood, mechanism)
 
     def exact(self, records_prior: Any = None) -> "Engine | None":
+        """The engine that finds it without random draws; None where that is out of reach."""
+        from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
         from opendp_bayes.inference.engines import Listed, TwoCategories
         from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 
         prior, size, k = self.prior, self.size, self.prior.size
+        if self._is_convolved:
+            looks: Any = self.likelihoods
+            return CountsGivenNoise.of(looks, prior, size=size, records_prior=records_prior)
         if size == 0:
             return Listed(np.zeros((1, k), dtype=np.int64), np.zeros(1), prior)
         if size is None or not self._is_listed:
@@ -158,6 +118,29 @@ class ByWeights(Way):
         counts = candidates(size, k)
         log_prior = log_rising(counts, prior).sum(axis=1)
         return Listed(counts, log_prior + self._log_likelihood(counts), prior)
+
+    def engine(self, records_prior: Any, effective: int, rng: "Generator") -> "Engine":
+        """The engine of one release, with so many effective draws where it needs draws."""
+        from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
+
+        likelihood: Any = self.likelihoods[0]
+        return self.exact(records_prior) or by_interpolation(likelihood, self.prior, effective, rng)
+
+    @property
+    def _is_convolved(self) -> bool:
+        """True for noise on the counts of any records."""
+        return self.size != 0 and all(isinstance(of, DrawnCounts) for of in self.likelihoods)
+
+    @property
+    def _states_no_law(self) -> bool:
+        return any(isinstance(likelihood, Tabulated) for likelihood in self.likelihoods)
+
+    @property
+    def _is_listed(self) -> bool:
+        """True for as few data sets as are listed, or two categories, whose curve is."""
+        compared = any(isinstance(likelihood, Weighing) for likelihood in self.likelihoods)
+        k, most = self.prior.size, LARGEST_COMPARED if compared else LARGEST_LIST
+        return self.size is not None and (k == 2 or number_of_candidates(self.size, k) <= most)
 
     def _log_likelihood(self, counts: Integers) -> Floats:
         return np.asarray(sum(likelihood.log_likelihood(counts) for likelihood in self.likelihoods))
@@ -172,12 +155,6 @@ def _check_enumerated(likelihood: Tabulated, mechanism: str) -> None:
             f"mechanism={mechanism!r}: {str(error).rstrip('.')}, so that its release would have no"
             " posterior. For counts without one, call its constructor."
         ) from None
-
-
-def way_of(likelihoods: Sequence[Likelihood], prior: Floats, size: int | None) -> Way:
-    """The way to the posterior of the counts of the same records."""
-    noisy = size != 0 and all(isinstance(likelihood, DrawnCounts) for likelihood in likelihoods)
-    return (ByConvolution if noisy else ByWeights)(likelihoods, prior, size)
 
 
 def way_to(release: ReleasedData, foreseen: bool = False) -> Way:
@@ -203,7 +180,7 @@ def way_to(release: ReleasedData, foreseen: bool = False) -> Way:
         # of them where its number of records is public.
         size = release.group_size
         likelihood = noise_of(f"group_size={size}", whole).chosen(list(release.inside))
-    way = way_of([likelihood], np.array(release.prior), size)
+    way = Way([likelihood], np.array(release.prior), size)
     way.check(release.mechanism.name, foreseen)
     return way
 

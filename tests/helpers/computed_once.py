@@ -10,7 +10,7 @@ import pytest
 
 from opendp_bayes.inference import combine
 from opendp_bayes.inference.answers import learned_posterior
-from opendp_bayes.inference.ways import ByConvolution, ByWeights
+from opendp_bayes.inference.ways import Way
 from opendp_bayes.surveys import joint_posterior
 
 #: The most that are kept; the oldest make room.
@@ -24,8 +24,7 @@ SHORT: Store = {}
 def compute_once(patch: pytest.MonkeyPatch, store: Store) -> None:
     """Compute what is exact, learned, or of a survey once for the same arguments."""
     for module, name in (
-        (ByConvolution, "exact"),
-        (ByWeights, "exact"),
+        (Way, "exact"),
         (learned_posterior, "learned_posterior"),
         (combine, "learned_posterior"),
         (joint_posterior, "survey_posterior"),

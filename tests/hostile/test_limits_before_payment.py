@@ -127,7 +127,7 @@ PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
     "likelihood/of_counts:_tabulated_likelihood": [
         (2, 1.0, {"mechanism": HammingExponential(10.0)}, 60)
     ],
-    "ways:ByWeights.check": [(2, 1.0, {"mechanism": WithoutLaw(10.0)}, 110)],
+    "ways:Way.check": [(2, 1.0, {"mechanism": WithoutLaw(10.0)}, 110)],
     "likelihood/drawn_counts:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
     "answers/learned_posterior:_ordered": [(2, 1.0, OF_ORDER, None)],
 }

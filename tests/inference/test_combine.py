@@ -9,7 +9,7 @@ from scipy import special, stats
 from opendp_bayes import KNormParameters, LaplaceParameters, combine
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.ways import way_of
+from opendp_bayes.inference.ways import Way
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from tests.helpers import oracles
@@ -194,7 +194,7 @@ def test_two_looks_have_two_peaks_or_a_mode_between_them(made):
         DrawnCounts.of(np.array([40, 60]), DiscreteGaussian(3.0), noised),
     ]
     mean = DrawnCounts.of(np.array([35, 65]), DiscreteGaussian(3.0 / 2**0.5), noised)
-    two, one = (way_of(drawn, prior, 100).exact() for drawn in (looks, [mean]))
+    two, one = (Way(drawn, prior, 100).exact() for drawn in (looks, [mean]))
     assert np.allclose(two.probabilities.mean(), one.probabilities.mean(), rtol=1e-9)
     assert np.allclose(two.probabilities.variance(), one.probabilities.variance(), rtol=1e-6)
 

@@ -17,7 +17,7 @@ from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
-from opendp_bayes.inference.ways import ByWeights
+from opendp_bayes.inference.ways import Way
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting as MechanismSetting
 from opendp_bayes.surveys.levels.levels_posterior import LevelCounts
@@ -95,11 +95,17 @@ def convolution(setting):
     return CountsGivenNoise.of(looks_of(setting), setting.prior, **known)
 
 
+class Weighed(Way):
+    """Also of noise on the counts."""
+
+    _is_convolved = False
+
+
 def every_data_set(setting):
     """A list, or a weight for every count of the first of two categories."""
     if setting.sums or setting.size is None:
         return None
-    return ByWeights(looks_of(setting), setting.prior, setting.size).exact()
+    return Weighed(looks_of(setting), setting.prior, setting.size).exact()
 
 
 def different_records(setting):
@@ -200,7 +206,7 @@ def off_with_weights(mechanism, draws, wrong=1.0):
     if draws:
         found = by_interpolation(likelihood, prior, 1000, np.random.default_rng(0))
     else:
-        found = ByWeights([likelihood], prior, size).exact()
+        found = Weighed([likelihood], prior, size).exact()
     return max(off(found, right, groups) for groups in QUESTIONS[3])
 
 
