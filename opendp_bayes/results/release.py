@@ -266,8 +266,7 @@ class Release(Estimated, ReleasedData):
         """Pool the groups of a joint table: estimate each together with the others, so that they
         borrow strength. A group is all records with the same values of the variables `by`.
 
-        Among all numbers of records of the groups that add up to a public `size`, each is equally
-        probable before.
+        Of a public `size` the mean number of records of a group is used, and not the sum.
 
         Source: `docs/groups.md`.
 
@@ -298,7 +297,7 @@ class Release(Estimated, ReleasedData):
         ------
         ValueError, TypeError
             For a variable or prior that does not fit, and where too few draws are effective. For a
-            release that is no joint table, leaves out cells of it or is not noise on counts.
+            release that is no joint table, leaves out cells of it or is not noise on every count.
         """
         from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
         from opendp_bayes.results.pooled_release import pooled
@@ -599,8 +598,8 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         so. The probabilities of all groups are drawn from one `Dirichlet(kappa * m)`.
 
         The true counts are unknown, and so are the numbers of records of the groups, except where
-        `with_sizes` stated them: among all that agree with public knowledge, each is equally
-        probable before. The privacy of the release is not touched.
+        `with_sizes` stated them: each is equally probable before, or where the number of all
+        records is public, geometric with their mean. The privacy of the release is not touched.
 
         Source: `docs/groups.md`.
 

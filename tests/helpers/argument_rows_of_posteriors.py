@@ -15,7 +15,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.pooled_release import Pooled
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.argument_rows import DIFFERENT, LARGER, SMALLER, of_methods, rows, vary
-from tests.helpers.releases import guarantee
+from tests.helpers.releases import changed, guarantee
 
 LAPLACE = ob.LaplaceParameters(1.0)
 
@@ -55,6 +55,7 @@ LEAD = POSTERIOR.difference("a", "b")
 AXES, CELLS = ("x", "y"), (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
 TABLE_RELEASE = ob.Release((9, 1, 2, 3), CELLS, (1.0,) * 4, LAPLACE, guarantee(15), AXES)
 TABLE = TABLE_RELEASE.posterior
+OF_KNORM = changed(TABLE_RELEASE, mechanism=ob.KNormParameters(1.0))
 
 GROUPS = GroupedRelease(
     (1, 2), ((9, 1), (2, 3)), ("a", "b"), (1.0, 1.0), PRIVATE.mechanism, guarantee(None)
@@ -275,7 +276,7 @@ POSTERIORS = [
         row
         for method, base in (
             (GroupedRelease.pooled, {"self": GROUPS}),
-            (ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}),
+            (ob.Release.pooled, {"self": OF_KNORM, "by": "x"}),
         )
         for row in rows(
             *(method, base, pooled_mean, vary("ess", 1000, LARGER, number_of_draws, ess=1)),
@@ -284,7 +285,7 @@ POSTERIORS = [
         )
     ),
     *rows(
-        *(ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}, list),
+        *(ob.Release.pooled, {"self": OF_KNORM, "by": "x"}, list),
         vary("by", "y", DIFFERENT, lambda p: [p[key].mean().tolist() for key in p]),
     ),
     *of_methods(

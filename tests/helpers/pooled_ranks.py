@@ -20,7 +20,7 @@ def truth(groups, k, rng):
 def ranks(data, kappa, m, theta, rng):
     """Of ln κ, m and the probabilities of the first group."""
     draws = data.draws(np.full(m.size, 2.0), KAPPA, 1, rng)
-    pooled = Pooled(data, guarantee(data.size), *draws)
+    pooled = Pooled(data, guarantee(None), *draws)
     found = [np.mean(pooled.kappa < kappa), *(pooled.m < m).mean(axis=0)]
     return [*found, *np.diagonal(pooled[0].cdf(theta[0]))]
 

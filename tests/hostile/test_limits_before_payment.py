@@ -78,6 +78,7 @@ noise_aware:noise_aware_posterior
 noise_aware:_with_prior
 pooling/pooled_groups:PooledGroups.draws
 pooling/pooled_groups:cells_by
+pooling/pooled_groups:groups_of_table
 agreement_of_copies:_levels
 agreement_of_copies:agreement_of_copies
 agreement_of_copies:combine_estimates

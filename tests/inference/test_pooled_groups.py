@@ -1,5 +1,6 @@
 """Pooled groups: their draws against sums over all counts, and calibrated by simulation."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -83,7 +84,8 @@ def simulated(seed, size=None, scale=1.5, groups=6, assumed=1.0):
         law, sizes = DiscreteGaussian, rng.multinomial(size, rng.dirichlet(np.ones(groups)))
     counts = np.array([rng.multinomial(n, t) for n, t in zip(sizes, theta, strict=True)])
     noisy = DrawnCounts.of(counts + law(scale).simulate(counts.shape, rng), law(scale * assumed))
-    data = PooledGroups(tuple(range(groups)), tuple("abc"), noisy, size)
+    mean_size = math.inf if size is None else size / groups
+    data = PooledGroups(tuple(range(groups)), tuple("abc"), noisy, mean_size=mean_size)
     return ranks(data, kappa, m, theta, rng)
 
 
@@ -163,7 +165,7 @@ def test_gives_up_where_no_number_of_draws_would_do(monkeypatch):
             return -1e6 * (np.sum(np.log(a[:-1] / a[-1]) ** 2) - 4) ** 2
 
         def counts(self, a, number, rng):
-            return np.zeros((number, 1, a.size), dtype=np.int32), 0.0
+            return np.zeros((number, 1, a.size), dtype=np.int32)
 
     priors, shares = module.Priors(KAPPA, np.ones(12)), np.full(12, 1 / 12)
     *_, worth = module.draws_of(Round(), priors, shares, 50, np.random.default_rng(0))

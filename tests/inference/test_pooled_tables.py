@@ -1,13 +1,12 @@
-"""Pooled groups of one table, whose counts have public sums: against sums over all data sets."""
+"""Pooled groups of one table: against sums over all counts. Of a public number of all records only
+the mean size of a group is used, public sizes are used as they are.
+"""
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.pooling.public_total import PublicTotal
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
@@ -17,6 +16,7 @@ from tests.helpers.shortened import shorten
 
 SIZE, DRAWN = 8, (3, 0, 1, 2, 1, 1)
 KNORM, LAPLACE = ob.KNormParameters(1.0), ob.LaplaceParameters(1.0)
+BOUNDED = ob.LaplaceParameters(1.0, total="bounded")
 GAUSSIAN = ob.GaussianParameters(1.5)
 CELLS = tuple((region, vote) for region in ("n", "s", "w") for vote in ("yes", "no"))
 TABLE = ob.Release(DRAWN, CELLS, (1.0,) * 6, KNORM, guarantee(SIZE), ("region", "vote"))
@@ -26,40 +26,44 @@ GROUPS = GroupedRelease(
 )
 
 
-def log_noise(mechanism, drawn, sets):
-    off = np.abs(np.array(drawn) - sets)
-    if isinstance(mechanism, ob.GaussianParameters):
-        return -(off**2).sum(axis=1) / 2 / mechanism.scale**2
-    if isinstance(mechanism, ob.KNormParameters):
-        return -off.sum(axis=1) / 2 / mechanism.scale
-    return -off[:, :-1].sum(axis=1) / mechanism.scale  # the last is what remains
+def scale_of(release):
+    """Of independent Laplace noise for that of the mechanism: K-norm noise given the sum is noise
+    of twice its scale on each count, and without it, of as wide differences as among all k counts.
+    """
+    if release.mechanism != KNORM:
+        return release.mechanism.scale
+    k = len(DRAWN) if isinstance(release, ob.Release) else 5
+    return 2.0 if getattr(release, "sizes", None) else np.sqrt((4 * k - 2) / (k + 1))
 
 
-def exact(release, kappa_prior=KAPPA, points=20):
+def exact(release, kappa_prior=KAPPA, points=20, most=40):
     """Expected ln κ, the first entry of m, and of each group the probability of its first category
-    and its number of records, with their standard deviations: by sums over all data sets of two
+    and its number of records, with their standard deviations: by sums over all counts of two
     categories, and integrals over κ and m.
     """
-    rest = [] if isinstance(release, ob.Release) else [release.rest]
-    drawn = np.append(np.ravel(release.noisy_counts), rest).astype(int)
-    sets = np.array(oracles.data_sets(release.size, drawn.size))
-    counts = sets[:, : drawn.size - len(rest)].reshape(len(sets), -1, 2)
-    if getattr(release, "sizes", None) is not None:
-        kept = np.all(counts.sum(axis=2) == release.sizes, axis=1)
-        sets, counts = sets[kept], counts[kept]
+    drawn, sizes = np.reshape(release.noisy_counts, (-1, 2)), getattr(release, "sizes", None)
+    parts = len(drawn) + (not isinstance(release, ob.Release))
     middles = (np.arange(points) + 0.5) / points
     grid = np.meshgrid(kappa_prior.ppf(middles), middles)
     kappa, share = (along.ravel()[:, None] for along in grid)
-    a, b = kappa * share, kappa * (1 - share)
-    log_weight = log_noise(release.mechanism, drawn, sets) + np.zeros((kappa.size, 1))
-    values = [np.log(kappa) + 0 * log_weight, share + 0 * log_weight]
-    for x, y in counts.transpose(1, 2, 0):
+    a, b, log_p, of_groups = kappa * share, kappa * (1 - share), np.zeros((kappa.size, 1)), []
+    for group, of_group in enumerate(drawn):
+        x, y = (along.ravel() for along in np.indices((most, most)))
+        if sizes:
+            x = np.arange(sizes[group] + 1)
+            y = sizes[group] - x
+        off, n = np.abs(of_group - np.column_stack([x, y])) / scale_of(release), x + y
+        log_weight = -(off**2 / 2 if release.mechanism == GAUSSIAN else off).sum(axis=1)
+        log_weight = log_weight - n * np.log1p(parts / SIZE)
         log_weight = log_weight + special.betaln(a + x, b + y) - special.betaln(a, b)
-        log_weight += special.gammaln(x + y + 1) - special.gammaln(x + 1) - special.gammaln(y + 1)
-        values += [(a + x) / (kappa + x + y), np.broadcast_to(x + y, log_weight.shape)]
-    weights = special.softmax(log_weight)
-    mean = np.array([(weights * value).sum() for value in values])
-    squares = np.array([(weights * value**2).sum() for value in values])
+        log_weight += special.gammaln(n + 1) - special.gammaln(x + 1) - special.gammaln(y + 1)
+        weights = special.softmax(log_weight, axis=1)
+        for value in ((a + x) / (kappa + n), n):
+            of_groups += [(weights * value**power).sum(axis=1) for power in (1, 2)]
+        log_p = log_p + special.logsumexp(log_weight, axis=1, keepdims=True)
+    values = [each.ravel() ** power for each in (np.log(kappa), share) for power in (1, 2)]
+    moments = np.array([*values, *of_groups]) @ special.softmax(log_p.ravel())
+    mean, squares = moments[::2], moments[1::2]
     return mean, np.sqrt(np.maximum(squares - mean**2, 1e-12))
 
 
@@ -77,7 +81,7 @@ def with_mechanism(release, mechanism):
 
 SETTINGS = {
     "table, K-norm": TABLE,
-    "table, remainder": with_mechanism(TABLE, LAPLACE),
+    "table, bounded": with_mechanism(TABLE, BOUNDED),
     "table, Gaussian": with_mechanism(TABLE, GAUSSIAN),
     "groups, K-norm": GROUPS,
     "groups, remainder": with_mechanism(GROUPS, LAPLACE),
@@ -111,6 +115,23 @@ def test_agrees_with_sums_over_all_data_sets(name, ess):
     # Negative control: another prior of κ is noticed.
     wrong, _ = exact(release, stats.gamma(3, scale=40))
     assert np.max(np.abs(found_by(pooled) - wrong) / error) > limit
+
+
+def test_differences_of_knorm_noise_are_as_wide_as_is_assumed():
+    """Of six counts whose noise has the sum 0."""
+    drawn = ob.KNormParameters(20.0).draw(np.zeros(6, dtype=int), 1.0, draws=20_000)
+    noise = DiscreteLaplace(20.0 * np.sqrt(22 / 7))
+    wanted = 2 * noise.simulate((100_000,), np.random.default_rng(0)).var()
+    assert drawn.sum(axis=1).tolist() == [0] * 20_000
+    assert (drawn[:, 0] - drawn[:, 4]).var() == pytest.approx(wanted, rel=0.06)
+
+
+@pytest.mark.parametrize("total", ["remainder", "truncated"])
+def test_refuses_a_table_of_which_one_count_has_no_noise(total):
+    """It follows from a number that is not used; groups have noise on all of their counts."""
+    mechanism = ob.LaplaceParameters(1.0, "floored", total)
+    with pytest.raises(ValueError, match=r"total='\w+'\), which leaves one count .*'bounded'"):
+        with_mechanism(TABLE, mechanism).pooled(by="region")
 
 
 @pytest.fixture
@@ -162,30 +183,3 @@ def test_priors_that_are_not_given_are_those_of_the_page(release):
         {"kappa_prior": stats.fisk(2, scale=10)},
     ):
         assert not np.array_equal(ours.kappa, release.pooled(**by, **other).kappa)
-
-
-@pytest.mark.parametrize("kappa", [0.1, 3.5, 10.0])
-@pytest.mark.parametrize("share", [0.3, 0.9, 0.99])
-def test_few_records_of_a_public_number_are_as_probable_as_all_tables_say(
-    kappa: float, share: float
-) -> None:
-    """Of two groups by two categories, up to the error of a normal law for 15 records."""
-    drawn, noise, total = np.array([[9, 1], [2, 3]]), DiscreteLaplace(1.0), 15
-    noisy = DrawnCounts.of(drawn, noise, np.array([[True, True], [True, False]]))
-    evidence, a = PublicTotal(noisy, drawn, total, None), kappa * np.array([share, 1 - share])
-    counts = np.array(oracles.data_sets(total, 4), dtype=np.float64).reshape(-1, 2, 2)
-    log_p = (log_rising_factorial(a, counts) - special.gammaln(counts + 1)).sum(axis=(1, 2))
-    sizes = counts.sum(axis=2)
-    log_p += (special.gammaln(sizes + 1) - log_rising_factorial(a.sum(), sizes)).sum(axis=1)
-    log_p += noise.log_mass((drawn - counts).reshape(-1, 4)[:, :3]).sum(axis=1)
-    for others in (1e-3 * a, 1e3 * a):  # what was asked before does not matter
-        evidence.log_p(others)
-        assert evidence.log_p(a) - special.logsumexp(log_p) == pytest.approx(1.2, abs=0.8)
-    # The count that takes what the others leave is 0 as often as it should be.
-    rng = np.random.default_rng(1)
-    draws, log_weights = zip(*(evidence.counts(a, 1, rng) for _ in range(300)), strict=True)
-    weights = special.softmax(log_weights)
-    is_zero = np.concatenate(draws)[:, 1, 1] == 0
-    right = special.softmax(log_p)[counts[:, 1, 1] == 0].sum()
-    error = np.sqrt(weights**2 @ (is_zero - right) ** 2)
-    assert abs(weights @ is_zero - right) < 5 * error

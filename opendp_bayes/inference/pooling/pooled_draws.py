@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import scipy
 from scipy import special
 
 from opendp_bayes.inference.sampling.importance import copies
@@ -23,9 +22,7 @@ _SMALLEST, _LARGEST = np.log(1e-300), np.log(1e120)
 #: How much of the prior of κ is left out at each end.
 _LEFT_OUT = 1e-4
 #: Intervals of ln κ, and the part of the draws that is spread evenly over them.
-_INTERVALS, _EVEN = 24, 0.15
-#: Weighted draws behind a width and a place that count as much as those before.
-_BEFORE = 10.0
+_INTERVALS, _EVEN = 12, 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,21 +71,6 @@ class Proposals:
     modes: Floats
     shapes: Floats
 
-    @classmethod
-    def along(
-        cls, grid: Floats, log_p: Floats, modes: Floats, shapes: Floats, lowest: float
-    ) -> "Proposals":
-        """Intervals where ln κ is likely, from the logarithms of about the masses of all m, and
-        their laws, at some values of it; none that is `exp(-lowest)` times as likely.
-        """
-        fine = np.linspace(grid[0], grid[-1], 40 * len(grid))
-        likely = np.flatnonzero((of := _smooth(grid, log_p, fine)) > of.max() - lowest)
-        edges = np.linspace(fine[likely[0]], fine[likely[-1]], _INTERVALS + 1)
-        middles = (edges[1:] + edges[:-1]) / 2
-        shares = special.softmax(_smooth(grid, log_p, middles))
-        shapes = np.exp(_smooth(grid, np.log(shapes), middles))
-        return cls(edges, _spread(shares), _smooth(grid, modes, middles), shapes)
-
     def draw(self, number: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """So many draws of ln κ and of the logarithms of m, a row for each."""
         levels = (np.arange(number) + rng.random(number)) / number
@@ -105,40 +87,13 @@ class Proposals:
         log_p = (shapes * away - special.gammaln(shapes)).sum(axis=1) + np.log(self.shares[at])
         return log_p + special.gammaln(whole) - whole * special.logsumexp(away, axis=1)
 
-    def refitted(
-        self, log_kappa: Floats, log_m: Floats, before: Floats, weights: Floats
-    ) -> "Proposals":
-        """Those of the means and deviations that draws have with `weights`, in place of those that
-        they have with weights `before`, which make them draws of these laws.
-        """
-        at = self._interval(log_kappa)
-        away = (log_m - self.modes[at]) * np.sqrt(self.shapes[at])
-        old, new = before @ away, weights @ away
-        sure = 1 / (1 + _BEFORE * (weights**2).sum())
-        wider = weights @ (away - new) ** 2 / (before @ (away - old) ** 2)
-        shares = np.bincount(at, weights, len(self.shares))
-        return Proposals(
-            self.edges,
-            _spread(np.convolve(shares, [0.25, 0.5, 0.25], "same")),
-            self.modes + sure * (new - old) / np.sqrt(self.shapes),
-            self.shapes / (1 - sure + sure * wider),
-        )
-
     def _interval(self, log_kappa: Floats) -> Integers:
         return np.clip(np.searchsorted(self.edges, log_kappa) - 1, 0, len(self.shares) - 1)
 
 
-def _smooth(grid: Floats, values: Floats, wanted: Floats) -> Floats:
-    return np.asarray(scipy.interpolate.PchipInterpolator(grid, values)(wanted))
-
-
-def _spread(shares: Floats) -> Floats:
-    return (1 - _EVEN) * shares / shares.sum() + _EVEN / len(shares)
-
-
-#: Values of ln κ before those are left out that are less probable than `exp(-_LOWEST)` times the
-#: best, and of those that are left; steps to the best m of the first.
-_POINTS, _LOWEST, _CENTRES, _STEPS = 20, 9.0, 8, 3
+#: Values of ln κ among which the likely ones are searched, how often, and of which those are left
+#: out that are less probable than `exp(-_LOWEST)` times the best.
+_POINTS, _LOOKS, _LOWEST = 20, 3, 18.0
 #: Width of differences, the longest step of a logarithm of m, and by what shapes are divided, so
 #: that the first laws are not too narrow.
 _WIDTH, _LONGEST, _WIDER = 0.05, 1.5, 1.25
@@ -160,10 +115,8 @@ class Evidence(Protocol):
     def log_p(self, a: Floats) -> float:
         """Logarithm of its probability, about, for κ m of shape `(k,)`."""
 
-    def counts(self, a: Floats, number: int, rng: np.random.Generator) -> tuple[Integers, float]:
-        """So many draws of the counts for κ m of shape `(k,)`, shape `(number, G, k)`, and the
-        logarithm of their weight beside those of other κ m.
-        """
+    def counts(self, a: Floats, number: int, rng: np.random.Generator) -> Integers:
+        """So many draws of the counts for κ m of shape `(k,)`, shape `(number, G, k)`."""
 
 
 class Target:
@@ -179,17 +132,23 @@ class Target:
         return np.nan_to_num(of_data + self._priors.log_density(log_kappa, log_m), nan=-np.inf)
 
     def proposals(self, shares: Floats) -> Proposals:
-        """Proposals along all values of κ that are likely where m is about `shares`."""
-        grid, log_m = np.linspace(*self._priors.ends(), _POINTS), np.log(shares)
-        log_p = self.log_density(grid, np.tile(log_m, (_POINTS, 1)))
-        best, likely = grid[log_p.argmax()], np.flatnonzero(log_p > log_p.max() - 2 * _LOWEST)
-        for _ in range(_STEPS):
-            _, log_m, _ = self._centre(best, log_m)
-        ends = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, _POINTS - 1)]
-        grid = np.linspace(*ends, _CENTRES)
-        found = zip(*(self._centre(log_kappa, log_m) for log_kappa in grid), strict=True)
-        log_p, modes, shapes = map(np.array, found)
-        return Proposals.along(grid, log_p, modes, shapes / _WIDER, _LOWEST)
+        """Proposals along all values of κ that are likely where m is about `shares`, which are then
+        nearer to the most probable m.
+        """
+        ends, log_m = self._priors.ends(), np.log(shares)
+        for _ in range(_LOOKS):
+            grid = np.linspace(*ends, _POINTS)
+            log_p = self.log_density(grid, np.tile(log_m, (_POINTS, 1)))
+            likely = np.flatnonzero(log_p > log_p.max() - _LOWEST)
+            ends = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, _POINTS - 1)]
+            _, log_m, _ = self._centre(grid[log_p.argmax()], log_m)
+        edges, found = np.linspace(*ends, _INTERVALS + 1), []
+        for log_kappa in (edges[1:] + edges[:-1]) / 2:
+            found.append(self._centre(log_kappa, log_m))
+            log_m = found[-1][1]
+        log_p, modes, shapes = map(np.array, zip(*found, strict=True))
+        shares = (1 - _EVEN) * special.softmax(log_p) + _EVEN / _INTERVALS
+        return Proposals(edges, shares, modes, shapes / _WIDER)
 
     def _centre(self, log_kappa: float, log_m: Floats) -> tuple[float, Floats, Floats]:
         """The most probable m for one value of ln κ, from what is near it: the logarithm of about
@@ -223,42 +182,19 @@ def draws_of(
     they are: so many, where that can be had; m is about `shares`.
     """
     target, wanted = Target(evidence, priors), max(effective, min(_FEWEST, _ENOUGH // counts))
-    most, rounds = _MOST * wanted, []
-    laws, number = target.proposals(shares), _FIRST
+    laws, number, rounds = target.proposals(shares), _FIRST, []
     while True:
         drawn = laws.draw(number, rng)
-        rounds.append((laws, *drawn, target.log_density(*drawn)))
-        log_kappa, log_m, log_target = (
-            np.concatenate([one[i] for one in rounds]) for i in (1, 2, 3)
-        )
-        # All draws together are from the mixture of the laws in the numbers drawn.
-        log_laws = np.array([one.log_density(log_kappa, log_m) for one, *_ in rounds])
-        numbers = np.array([len(one) for _, one, *_ in rounds])[:, None]
-        log_mixture = special.logsumexp(log_laws, axis=0, b=numbers)
-        weights = special.softmax(log_target - log_mixture)
-        worth, spent = 1 / (weights**2).sum(), len(weights) >= most
-        if spent or worth >= wanted:
-            a = concentrations(log_kappa, log_m)
-            a, drawn_counts, kept = _with_counts(evidence, a, weights, wanted, rng)
-            if spent or worth * kept >= effective:
-                return a, drawn_counts, worth * kept
-            wanted *= 2  # the weights of counts cost more
-        laws = laws.refitted(log_kappa, log_m, special.softmax(log_laws[-1] - log_mixture), weights)
+        rounds.append((*drawn, target.log_density(*drawn) - laws.log_density(*drawn)))
+        log_kappa, log_m, log_weights = map(np.concatenate, zip(*rounds, strict=True))
+        weights = special.softmax(log_weights)
+        worth = 1 / (weights**2).sum()
+        left = _MOST * wanted - len(weights)
+        if worth >= wanted or left <= 0:
+            break
         lacking = np.clip(_MORE * (wanted / worth - 1), 0.25, 1.0) * len(weights)
-        number = min(math.ceil(lacking), most - len(weights))
-
-
-def _with_counts(
-    evidence: Evidence, a: Floats, weights: Floats, wanted: int, rng: np.random.Generator
-) -> tuple[Floats, Integers, float]:
-    """κ m and counts by their weights, and the part of the effective draws that the weights of
-    counts leave.
-    """
-    chosen = copies(weights, wanted, rng)
-    at, times = np.unique(chosen, return_counts=True)
-    times *= _EACH
-    every = [evidence.counts(a[i], n, rng) for i, n in zip(at, times.tolist(), strict=True)]
-    shares = special.softmax(np.repeat([log_weight for _, log_weight in every], times))
-    again = copies(shares, len(shares), rng)
-    counts = np.concatenate([counts for counts, _ in every])[again]
-    return np.repeat(a[at], times, axis=0)[again], counts, 1 / (shares**2).sum() / len(shares)
+        number = min(math.ceil(lacking), left)
+    chosen, times = np.unique(copies(weights, wanted, rng), return_counts=True)
+    a, times = concentrations(log_kappa, log_m)[chosen], _EACH * times
+    drawn_counts = [evidence.counts(*one, rng) for one in zip(a, times.tolist(), strict=True)]
+    return np.repeat(a, times, axis=0), np.concatenate(drawn_counts), worth

@@ -2,6 +2,7 @@
 joint table.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -13,10 +14,11 @@ from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.inference.pooling.pooled_draws import BYTES_OF_DRAWS, Evidence, Priors, draws_of
 from opendp_bayes.inference.pooling.private_sizes import PrivateSizes
 from opendp_bayes.inference.pooling.public_sizes import PublicSizes
-from opendp_bayes.inference.pooling.public_total import PublicTotal
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import MOST_BYTES, Floats, Integers, as_names
 from opendp_bayes.mathematics.zero_sum import nearest_counts
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.laws import SimplexNoise
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
 from opendp_bayes.release_format.labels import numbered
 
@@ -31,10 +33,8 @@ class PooledGroups:
         The counts as they were drawn, shape `(G, k)`.
     sizes : tuple[int, ...] or None
         The public numbers of records of the groups, or None.
-    size : int or None
-        The public number of all records, or None.
-    rest : DrawnCounts or None
-        What was drawn for those in no group; None where there are none.
+    mean_size : float
+        Of the groups before, where only the number of all records is public; otherwise infinite.
     unordered : tuple[str or int or bool or tuple, ...]
         The categories that are in no order.
     """
@@ -42,9 +42,8 @@ class PooledGroups:
     keys: tuple[Key, ...]
     categories: tuple[Label, ...]
     noisy: DrawnCounts
-    size: int | None
     sizes: tuple[int, ...] | None = None
-    rest: DrawnCounts | None = None
+    mean_size: float = math.inf
     unordered: tuple[Label, ...] = ()
 
     def draws(
@@ -61,13 +60,10 @@ class PooledGroups:
                 f" {effective * MOST_BYTES / most / 1e9:.3g} GB; must be at most {most}, for"
                 f" {MOST_BYTES / 1e9:g} GB."
             )
-        evidence: Evidence = PrivateSizes(noisy, counts)
-        if self.sizes is not None:
+        if self.sizes is None:
+            evidence: Evidence = PrivateSizes(noisy, self.mean_size)
+        else:
             evidence = PublicSizes(noisy, np.array([*map(nearest_counts, counts, self.sizes)]))
-        elif self.size is not None:
-            outside = 0 if self.rest is None else max(int(self.rest.drawn), 0)
-            start = nearest_counts(np.append(counts, outside), self.size)[:-1]
-            evidence = PublicTotal(noisy, start.reshape(counts.shape), self.size, self.rest)
         shares = m_prior / m_prior.sum() + counts.sum(axis=0)
         priors = Priors(kappa_prior, m_prior)
         return draws_of(evidence, priors, shares / shares.sum(), effective, rng, counts.size)
@@ -75,24 +71,17 @@ class PooledGroups:
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
     """Groups for `GroupedRelease.pooled`, which stand alone or are parts of one table."""
-    groups = list(releases.values())
-    first, whole, outside = groups[0], groups[0].whole, None
-    if whole is None:
+    groups, mean_size = list(releases.values()), math.inf
+    first = groups[0]
+    sizes = None if first.group_size is None else tuple(group.group_size or 0 for group in groups)
+    if first.whole is None:
         counts = np.array([group.noisy_counts for group in groups])
         noisy = DrawnCounts.of(counts, noise_of("pooled", first).noise)
     else:
-        table = noise_of("pooled", whole)
+        table = noise_of("pooled", first.whole) if sizes else _without_sum(first.whole)
         noisy = table.chosen(np.arange(table.drawn.size - 1).reshape(len(groups), -1))
-        outside = table.chosen(-1)
-    return PooledGroups(
-        tuple(releases),
-        first.categories,
-        noisy,
-        None if whole is None else whole.size,
-        None if first.group_size is None else tuple(group.group_size or 0 for group in groups),
-        outside,
-        first.unordered,
-    )
+        mean_size = _mean_size(first.whole.size, len(groups) + 1)
+    return PooledGroups(tuple(releases), first.categories, noisy, sizes, mean_size, first.unordered)
 
 
 def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGroups:
@@ -101,10 +90,35 @@ def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGro
     """
     names = as_names(by, "by")
     keys, categories, places = cells_by(release, names)
-    noisy = noise_of("pooled", release).chosen(places)
+    noisy = _without_sum(release).chosen(places)
+    if not noisy.is_complete:
+        raise ValueError(
+            f"pooled: was made by {release.mechanism}, which leaves one count without noise; needs"
+            " noise on every count of a table, as KNormParameters, GaussianParameters and"
+            " LaplaceParameters(scale, total='bounded') draw. Or take the posterior with"
+            " prior='learned'."
+        )
     others = [axis for axis, variable in enumerate(release.axes) if variable not in names]
     unordered = release.unordered_values(others[0]) if len(others) == 1 else ()
-    return PooledGroups(keys, categories, noisy, release.size, unordered=unordered)
+    mean_size = _mean_size(release.size, len(keys))
+    return PooledGroups(keys, categories, noisy, mean_size=mean_size, unordered=unordered)
+
+
+def _mean_size(size: int | None, groups: int) -> float:
+    return math.inf if size is None else max(size, 1) / groups
+
+
+def _without_sum(release: ReleasedData) -> DrawnCounts:
+    """What was drawn, with independent noise for that of sum 0 on the simplex: differences of two
+    counts vary as much.
+    """
+    noisy, law = noise_of("pooled", release), release.setting.law
+    if not isinstance(law, SimplexNoise):
+        return noisy
+    k = noisy.drawn.size
+    return DrawnCounts.of(
+        noisy.drawn, DiscreteLaplace(law.scale * math.sqrt((4 * k - 2) / (k + 1)))
+    )
 
 
 def cells_by(

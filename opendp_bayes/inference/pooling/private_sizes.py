@@ -1,84 +1,54 @@
 r"""Groups whose numbers of records are private, given κ and m: the true counts are summed out.
 
-For a group of n records, all values of n being equally probable,
+For a group of n records,
 
-    n! Γ(κ) / Γ(n + κ) = (κ - 1) ∫ q^n (1 - q)^(κ - 2) dq,
+    n! Γ(κ) / Γ(n + κ) = (n + κ) ∫ q^n (1 - q)^(κ - 1) dq,
 
-so that given q the counts are independent. Where κ is small it is
-
-    (n + κ) (n + κ + 1) / κ ∫ q^n (1 - q)^κ dq,
-
-whose factor has terms that are products of counts of at most two categories, which makes it a
-mixture of laws of independent counts. Counts that are alike are computed once.
+so that given q the counts are independent, but for a factor that is a sum of the counts and κ: it
+makes a mixture of laws of independent counts. All values of n are equally probable before, or n is
+geometric, which is a factor for each record. Counts that are alike are computed once.
 """
 
 import math
-import operator
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.laws.dirichlet_multinomial import (
-    alike,
-    log_rising_factorial,
-    one_of,
-    picked,
-)
+from opendp_bayes.inference.laws.dirichlet_multinomial import alike, log_rising_factorial, picked
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.integer_noise import typical_std
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
 
 #: Counts further than this from what was drawn, `exp(-DEPTH)` of the noise's largest mass, are
 #: left out.
 DEPTH = 14.0
 #: Values of q, over how many deviations of what is known of it, and of the noise of a group.
-_POINTS, _DEVIATIONS, _OF_NOISE = 20, 6.0, 6.0
-#: The κ from which on no factor is needed.
-_LARGE = 3.0
+_POINTS, _DEVIATIONS, _OF_NOISE = 18, 6.0, 6.0
 #: Counts are as far apart as this part of the noise's scale, and of their distance from what was
 #: drawn, or as this part of the square root of the count, where that is less.
 _OF_SCALE, _OF_DISTANCE, _OF_ROOT = 0.8, 0.5, 1.5
-#: Numbers that one array holds, and that are remembered of mixtures.
-_BLOCK, _REMEMBERED = 1 << 18, 1 << 24
+#: Numbers that one array holds; and less than the logarithm of anything that matters, of which
+#: exponentials are quick.
+_BLOCK, _NOTHING = 1 << 18, -700.0
 
 
-def nodes_of(
-    noisy: DrawnCounts, start: Integers, most: float = np.inf
-) -> tuple[Floats, Floats, Floats]:
-    """Counts, shape `(m, c)`, at most `most`, of what was drawn with possible counts to begin with,
-    both of shape `(c,)`. Each stands for the integers below real numbers that follow one, for as
-    many as the last array says: two for an interval, with its mean and variance.
+def nodes_of(drawn: int, noise: IntegerNoise) -> list[tuple[float, float, float]]:
+    """Counts in order, as far as the noise of what was drawn reaches. Each stands for the integers
+    below real numbers that follow one, for as many as the last number says: two for an interval,
+    with its mean and variance, and what was drawn for itself alone.
     """
-    reach, drawn = noisy.noise.reach(DEPTH), np.where(noisy.noised, noisy.drawn, start)
-    away, small = [0], [0]
-    while away[-1] < reach:
-        step = _OF_SCALE * noisy.noise.scale + _OF_DISTANCE * away[-1]
-        away.append(away[-1] + max(1, int(step)))
-    of_sum = _DEVIATIONS * typical_std(noisy.noise) * np.sqrt(drawn.size)
-    wide = np.where(noisy.noised, 1, math.ceil(max(1.0, of_sum / reach)))
-    low = np.maximum(np.minimum(drawn, start) - reach * wide, 0)
-    end = np.minimum(np.maximum(drawn, start) + reach * wide, most).astype(np.int64) + 1
-    while small[-1] < end.max():
-        small.append(small[-1] + max(1, int(_OF_ROOT * math.sqrt(small[-1]))))
-    # What was drawn stands for itself alone.
-    about = np.concatenate([np.negative(away), away])[:, None] * wide + drawn
-    about += np.repeat([0, 1], len(away))[:, None]
-    every = np.concatenate([about, np.tile(small, (drawn.size, 1)).T])
-    edges = np.sort(np.clip(every, low, end), axis=0)
-    edges[1:][np.diff(edges, axis=0) == 0] = end.max()
-    edges = np.minimum(np.sort(edges, axis=0), end)
-    edges = edges[: (edges < end).sum(axis=0).max() + 1]
-    first, size = edges[:-1], np.diff(edges, axis=0)
-    middle, away = first + (size - 1) / 2, np.sqrt(np.maximum(size**2 - 1, 0) / 12)
-    half = np.where(size > 1, size / 2, size)
-    begin = np.concatenate([first, first + half])
-    nodes, number = (
-        np.concatenate(of) for of in ([middle - away, middle + away], [half, size - half])
-    )
-    return nodes, begin, number
+    nodes: list[tuple[float, float, float]] = []
+    x, end = max(drawn - noise.reach(DEPTH), 0), max(drawn, 0) + noise.reach(DEPTH) + 1
+    while x < end:
+        step = _OF_SCALE * noise.scale + _OF_DISTANCE * abs(x - drawn)
+        size = max(1, int(min(step, _OF_ROOT * math.sqrt(x))))
+        size = min(size, drawn - x if x < drawn else 1 if x == drawn else end - x)
+        middle, away, half = x + (size - 1) / 2, math.sqrt((size**2 - 1) / 12), size / 2
+        of_two = [(middle - away, x, half), (middle + away, x + half, half)]
+        nodes += of_two if size > 1 else [(x, x, 1)]
+        x += size
+    return nodes
 
 
 class Risings:
@@ -96,29 +66,8 @@ class Risings:
         return log_rising_factorial(a[:, None], self._values)[self._places]
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """Mixture over q of the laws of groups' counts, for one κ m, `a`.
-
-    Attributes
-    ----------
-    log_q : ndarray
-        The values of ln q, and of any tilt, of each class, shape `(q, classes)`.
-    log_mass : ndarray
-        Logarithms of their shares, whose sum is the probability of what was drawn, for groups that
-        differ, shape `(q, groups)`.
-    moments : list
-        Of the number of records given q, each of shape `(q, groups)` with the factor of small κ.
-    """
-
-    a: Floats
-    log_q: Floats
-    log_mass: Floats
-    moments: list[Any]
-
-
 class PrivateSizes:
-    """Groups of private numbers of records, as they were drawn.
+    """Groups of private numbers of records, as they were drawn, every count with noise.
 
     A cell is a count of one category of groups of one class, which have about as many records.
 
@@ -126,171 +75,96 @@ class PrivateSizes:
     ----------
     noisy : DrawnCounts
         What was drawn of the counts, shape `(G, k)`.
-    start : ndarray of int
-        Possible counts.
-    most : float, optional
-        The most records of a count.
+    mean_size : float, optional
+        Of the geometric law of the number of records of a group.
     """
 
-    def __init__(self, noisy: DrawnCounts, start: Integers, most: float = np.inf) -> None:
-        self.noisy, (groups, k), std = noisy, start.shape, typical_std(noisy.noise)
-        known = np.where(noisy.noised, noisy.drawn, start).sum(axis=1)
-        variances = std**2 * np.where(noisy.noised, 1, start.size).sum(axis=1)
-        half = std / 2  # classes are this long, or a square root of their records
+    def __init__(self, noisy: DrawnCounts, mean_size: float = math.inf) -> None:
+        (groups, k), std = noisy.drawn.shape, typical_std(noisy.noise)
+        known, half = noisy.drawn.sum(axis=1), std / 2
+        # Classes are that long, or a square root of their records.
         root = np.sqrt(np.maximum(known, half**2))
-        first, of_group = alike(np.floor(np.minimum(known / half, 2 * root - half)), variances)
+        first, self._of_group = alike(np.floor(np.minimum(known / half, 2 * root - half)))
         #: About how many records each class has, how unsure that is, and how far its logarithm may
         #: be from that.
         self._middle = np.maximum(known[first], std + 1.0)
-        self._unsure, away = std / self._middle, _OF_NOISE * np.sqrt(variances[first]) + root[first]
+        self._unsure, away = std / self._middle, _OF_NOISE * np.sqrt(k) * std + root[first]
         ends = np.maximum(known[first] - away, 0.02), np.maximum(known[first] + away, 0) + 3
         self._ends = np.log(np.array(ends) / self._middle)
-        of_counts, category = np.repeat(of_group, k), np.tile(np.arange(k), groups)
-        parts = noisy.drawn.ravel(), start.ravel(), noisy.noised.ravel()
-        first, cell = alike(of_counts, category, *parts)
-        self._class = of_counts[first]
-        noisy = noisy.chosen(np.unravel_index(first, start.shape))
-        self.nodes, self._begin, self._number = nodes_of(noisy, parts[1][first], most)
-        with np.errstate(divide="ignore"):
-            self.log_mass = np.log(self._number) - special.gammaln(self.nodes + 1.0)
-        self.log_mass += noisy.log_mass(self.nodes)
-        self._risings = Risings(self.nodes, category[first])
-        self._away = (self.nodes - self.nodes[0]).astype(np.float32)
-        self.cells = cell.reshape(groups, k)
-        first, self._group = alike(self.cells)
-        self._places, self._of_group = self.cells[first], of_group[first]
-        self._times = np.bincount(self._group)
-        #: How many mixtures may be remembered.
-        self.remembered = max(_REMEMBERED // (4 * _POINTS * len(first)), 1)
-        self._laws = lru_cache(self.remembered)(lambda a: self.mixture(np.frombuffer(a)))
+        cells = np.repeat(self._of_group, k), np.tile(np.arange(k), groups), noisy.drawn.ravel()
+        first, cell = alike(*cells)
+        self._cells = cell.reshape(groups, k)
+        self._class, category, drawn = (column[first] for column in cells)
+        values, place = np.unique(drawn, return_inverse=True)
+        every = [nodes_of(value, noisy.noise) for value in values.tolist()]
+        most = max(map(len, every))
+        padded = np.array([nodes + [(0, 0, 0)] * (most - len(nodes)) for nodes in every])
+        # What is summed lies far apart, and caches hold it.
+        self._nodes, self._begin, self._number = padded.T.take(place, axis=2)
+        self._log_mass = np.log(np.maximum(self._number, 1e-300)) - special.gammaln(self._nodes + 1)
+        self._log_mass += noisy.noise.log_mass(drawn - self._nodes)
+        self._log_mass -= self._nodes * np.log1p(1 / mean_size)
+        self._risings = Risings(self._nodes, category)
 
     def log_p(self, a: Floats) -> float:
         """Log-probability of what was drawn, for κ m of shape `(k,)`."""
-        return self.log_sum(self._laws(a.tobytes()))
+        return float(special.logsumexp(self._laws(a)[2], axis=0).sum())
 
-    def log_sum(self, mixture: Mixture) -> float:
-        """Log-probability of what was drawn, under a mixture."""
-        return float(special.logsumexp(mixture.log_mass, axis=0) @ self._times)
+    def counts(self, a: Floats, number: int, rng: np.random.Generator) -> Integers:
+        """So many draws of the counts for κ m, shape `(number, G, k)`."""
+        log_weights, log_q, log_mass = self._laws(a)
+        group = np.repeat(np.arange(len(self._cells))[:, None], number, axis=1)
+        at = picked(special.softmax(log_mass, axis=0).T, group, rng.random(group.shape))
+        counts: Any = np.empty((number, *self._cells.shape), dtype=np.int32)
+        size = counts.size * len(self._nodes)
+        for some in np.array_split(np.arange(len(at)), size // _BLOCK + 1):
+            cell, q = np.broadcast_arrays(self._cells[some].T[..., None], at[some])
+            nodes = self._nodes.T[cell]
+            log_p = log_q[q, self._class[cell], None] * nodes
+            log_p += log_weights.T[cell]
+            masses = special.softmax(log_p, axis=-1)
+            means = (masses * nodes).sum(axis=-1)
+            terms = np.concatenate([means, np.full((1, *q.shape[1:]), a.sum())])
+            is_factor = np.arange(a.size)[:, None, None] == _drawn(terms.T, rng).T
+            masses[is_factor] *= nodes[is_factor]
+            node = _drawn(masses, rng)
+            beyond = rng.random(q.shape) * self._number[node, cell]
+            counts[:, some] = (self._begin[node, cell] + beyond).T
+        return counts
 
-    def counts(self, a: Floats, number: int, rng: np.random.Generator) -> tuple[Integers, float]:
-        """So many draws of the counts for κ m, shape `(number, G, k)`, and the logarithm of their
-        weight beside those of other κ m.
+    def _laws(self, a: Floats) -> tuple[Floats, Floats, Floats]:
+        """A mixture over q for κ m of shape `(k,)`: the logarithms of the weights of counts, shape
+        `(m, cells)`; the values of ln q of each class, `(q, classes)`; and logarithms of their
+        shares for each group, whose sum is the probability of what was drawn, `(q, G)`.
         """
-        return self.drawn(self._laws(a.tobytes()), number, rng), 0.0
-
-    def mixture(self, a: Floats, tilt: float = 0.0, moments: int = 0) -> Mixture:
-        """Mix for κ m of shape `(k,)`, with so many moments of the numbers of records; with a
-        `tilt`, counts weigh `exp(tilt x)` times as much.
-        """
-        small = (kappa := float(a.sum())) < _LARGE
-        power = kappa + 1 if small else kappa - 1
-        of_q = 1 / power + 1 / (self._middle + 1)  # the variance of its logit where n is known
+        kappa = float(a.sum())
+        of_q = 1 / (kappa + 1) + 1 / (self._middle + 1)  # variance of its logit where n is known
         wide = np.minimum(np.sqrt(of_q + self._unsure**2), 1.0)
         first, last = self._ends + _DEVIATIONS * np.array([[-1], [1]]) * np.sqrt(of_q)
         steps = np.linspace(np.arcsinh(first / wide), np.arcsinh(last / wide), _POINTS)
-        log_odds = np.log(self._middle / power) + wide * np.sinh(steps)
+        log_odds = np.log(self._middle / (kappa + 1)) + wide * np.sinh(steps)
         log_rest = -np.logaddexp(0, log_odds)
         log_q = log_odds + log_rest
-        log_mass = log_q + power * log_rest + np.log((steps[1] - steps[0]) * np.cosh(steps) * wide)
-        orders = moments + 2 * small
-        given = self._given(self.log_mass + self._risings.of(a), log_q + tilt, orders)
-        log_sums, *cumulants = given[..., self._places].sum(axis=-1)
-        of_n: list[Any] = [np.ones(())]
-        for j in range(orders):
-            of_n.append(sum(math.comb(j, i) * cumulants[i] * of_n[j - i] for i in range(j + 1)))
-        if small:  # by the factor larger numbers are more probable
-            factor = kappa * (kappa + 1), 2 * kappa + 1, 1.0
-            of_n = [sum(map(operator.mul, factor, of_n[j:])) for j in range(moments + 1)]
-        log_mass = log_mass[:, self._of_group] + log_sums + np.log(of_n[0])
-        log_mass += np.log(1 / kappa if small else power)
-        return Mixture(a, log_q + tilt, log_mass, of_n)
-
-    def _given(self, log_weights: Floats, log_q: Floats, orders: int) -> Floats:
-        """Logarithms of the sums over counts given q, and so many of their cumulants, shape
-        `(1 + orders, q, cells)`.
-        """
-        steps, log_p, tops = self._about_middle(log_weights, log_q)
-        away, moments = steps[:, self._class], np.empty((1 + orders, len(log_q), tops.size))
-        log_sums = tops + away * self.nodes[0]
-        for at, step in enumerate(away.astype(np.float32)):  # what one takes, caches hold
-            p = step * self._away + log_p
-            p -= (top := p.max(axis=0))
-            log_sums[at] += top
-            moments[0, at] = np.exp(p, out=p).sum(axis=0)
-            for j in range(1, orders + 1):
-                p *= self._away
-                moments[j, at] = p.sum(axis=0)
-        log_sums += np.log(moments[0])
-        moments /= moments[0]
-        found = [log_sums]
-        for j in range(1, orders + 1):
-            less = (math.comb(j - 1, i - 1) * found[i] * moments[j - i] for i in range(1, j))
-            found.append(np.maximum(moments[j] - sum(less), 0 if j == 2 else -np.inf))
-        if orders:
-            found[1] = found[1] + self.nodes[0]
-        return np.array(found)
-
-    def _about_middle(self, log_weights: Floats, log_q: Floats) -> tuple[Floats, Any, Floats]:
-        """Logarithms of each class's q over the middle one, shape `(q, classes)`; those of the
-        weights of nodes under that one, over the largest of each cell, shape `(m, cells)`, in half
-        as many digits, which are enough and faster; and these largest.
-        """
-        middle = log_q[_POINTS // 2]
-        log_p = log_weights + middle[self._class] * self.nodes
-        tops = log_p.max(axis=0)
-        return log_q - middle, (log_p - tops).astype(np.float32), tops
-
-    def all_records(self, mixture: Mixture) -> tuple[float, float]:
-        """Mean and variance of the number of records of all groups, by two moments given q."""
-        share = special.softmax(mixture.log_mass, axis=0) / mixture.moments[0]
-        first, second = ((share * of_n).sum(axis=0) for of_n in mixture.moments[1:])
-        return float(first @ self._times), float(np.maximum(second - first**2, 0) @ self._times)
-
-    def drawn(self, mixture: Mixture, number: int, rng: np.random.Generator) -> Integers:
-        """So many draws of the counts from a mixture, shape `(number, G, k)`."""
-        shares = special.softmax(mixture.log_mass, axis=0)
-        group = np.repeat(self._group[:, None], number, axis=1)
-        at = picked(shares.T, group, rng.random(group.shape))
-        counts: Any = np.empty((number, *self.cells.shape), dtype=np.int32)
-        kappa, log_weights = float(mixture.a.sum()), self.log_mass + self._risings.of(mixture.a)
-        steps, log_p, _ = self._about_middle(log_weights, mixture.log_q)
-        # The nodes of a count lie together.
-        ratios, laws, away = (
-            np.ascontiguousarray(values, dtype=np.float32)
-            for values in (steps, log_p.T, self._away.T)
-        )
-        for some in np.array_split(np.arange(len(at)), counts.size * len(self.nodes) // _BLOCK + 1):
-            cell, q = np.broadcast_arrays(self.cells[some].T[..., None], at[some])
-            p = ratios[q, self._class[cell], None] * away[cell]
-            p += laws[cell]
-            p -= p.max(axis=-1, keepdims=True)
-            np.exp(p, out=p)
-            if kappa < _LARGE:
-                nodes = self.nodes.T[cell]
-                p = p * nodes ** _powers_of_factor(kappa, nodes, p, rng)[..., None]
-            up_to = np.cumsum(p, axis=-1)
-            level = rng.random(up_to.shape[:-1]) * up_to[..., -1]
-            node = (up_to <= level[..., None]).sum(axis=-1)
-            first, length = self._begin[node, cell], self._number[node, cell]
-            counts[:, some] = (first + rng.random(cell.shape) * length).T
-        return counts
+        apart = (step := steps[1] - steps[0]) * np.cosh(steps) * wide
+        log_mass = log_q + kappa * log_rest + np.log(apart)
+        # The last stands for all from there to 1, with the correction of Euler and Maclaurin.
+        to_end = 0.5 + (kappa * apart[-1] - step) / 12
+        log_mass[-1] = kappa * log_rest[-1] + np.log(to_end * apart[-1] + 1 / kappa)
+        log_q[-1] *= kappa / (kappa + 1)
+        log_weights = self._log_mass + self._risings.of(a)
+        log_sums, means = np.empty((2, _POINTS, len(self._class)))
+        for at, of_cells in enumerate(log_q[:, self._class]):
+            p = of_cells * self._nodes
+            p += log_weights
+            p -= (tops := p.max(axis=0))
+            np.exp(np.maximum(p, _NOTHING, out=p), out=p)
+            log_sums[at] = tops + np.log(whole := p.sum(axis=0))
+            means[at] = np.einsum("ij,ij->j", p, self._nodes) / whole
+        log_mass = log_mass[:, self._of_group] + log_sums[:, self._cells].sum(axis=-1)
+        return log_weights, log_q, log_mass + np.log(means[:, self._cells].sum(axis=-1) + kappa)
 
 
-def _powers_of_factor(kappa: float, nodes: Floats, p: Floats, rng: np.random.Generator) -> Integers:
-    """Draw a term of `(n + κ) (n + κ + 1)` in proportion to its mean, and count how often each
-    count is a factor of it; given nodes and their probabilities, shape `(k, ..., m)`, of counts of
-    shape `(k, ...)`.
-    """
-    whole = p.sum(axis=-1, dtype=np.float64)
-    means = (p * nodes).sum(axis=-1) / whole
-    variances = (p * (nodes - means[..., None]) ** 2).sum(axis=-1) / whole
-    several = np.concatenate([np.full((1, *means.shape[1:]), kappa), means])
-    terms = several[:, None] * several
-    every = np.arange(1, len(several))
-    terms[every, every] += variances
-    terms[0] += several  # the second factor is larger by one
-    with np.errstate(divide="ignore"):
-        pair = one_of(np.log(terms).reshape(-1, *means.shape[1:]).T, rng).T
-    first, second = np.divmod(pair, len(several))
-    every = every.reshape(-1, *(1,) * pair.ndim)
-    return (first == every).astype(np.int64) + (second == every)
+def _drawn(masses: Floats, rng: np.random.Generator) -> Integers:
+    """A place of the last axis for all others, drawn in proportion to the masses."""
+    rows = masses.reshape(-1, masses.shape[-1])
+    return picked(rows, np.arange(len(rows)), rng.random(len(rows))).reshape(masses.shape[:-1])

@@ -61,9 +61,9 @@ class PublicSizes:
         found = np.log(np.maximum(whole, _TINY)) + log_scale
         return float((found - log_rising_factorial(a.sum(), self._sizes)).sum())
 
-    def counts(self, a: Floats, number: int, rng: np.random.Generator) -> tuple[Integers, float]:
-        """So many draws of the counts for one κ m, shape `(number, G, k)`, and the logarithm of
-        their weight: the last, and then those before.
+    def counts(self, a: Floats, number: int, rng: np.random.Generator) -> Integers:
+        """So many draws of the counts for one κ m, shape `(number, G, k)`: the last, and then those
+        before.
         """
         masses, waves, _ = self._laws(a)
         sums = np.maximum(fft.irfft(waves, self._length), 0)
@@ -77,7 +77,7 @@ class PublicSizes:
                 steps[..., j] = one_of(np.log(rest * masses[j]), rng)
             at -= steps[..., j]
         steps[..., 0] = at
-        return self._nodes[..., 0].T + steps, 0.0
+        return np.asarray(self._nodes[..., 0].T + steps)
 
     def _laws(self, a: Floats) -> tuple[Floats, Floats, Floats]:
         """Masses of counts, and the transforms of the laws of the sums of the first categories,
