@@ -102,6 +102,18 @@ class Column(Steps, frozen=True, kw_only=True):
         return texts(self.categories or ()) if is_list else None
 
     @property
+    def named(self) -> dict[str, list[str]]:
+        """The values of its records that each field names."""
+        return {
+            "categories": self.listed or [],
+            "always": texts(self.always),
+            "recode": list(self.recode),
+            "null_values": texts(self.null_values),
+            "nulls": texts([] if self.nulls is None else [self.nulls]),
+            "unknown": texts([] if self.unknown is None else [self.unknown]),
+        }
+
+    @property
     def counted_nulls(self) -> str | None:
         """The category in which records without a value are counted; None where they are left
         out.
@@ -196,7 +208,6 @@ class Specification(Reading, frozen=True, kw_only=True):
     joint: Annotated[
         bool, says("Estimate all results together, so that the tables agree with each other.")
     ] = False
-    percent: Annotated[bool, says("Whether the page shows shares in per cent.")] = True
     language: Annotated[
         Tag, says("The language of the page's own sentences, with its decimal mark.")
     ] = "en"

@@ -82,7 +82,8 @@ AB = "vote --categories a,b --epsilon 1"
         (f"{AB} --nulls drop", r"nulls='drop': .*of that name"),
         ("enum --size 0 --nulls n --epsilon 1", r"size=0: must be .*>= 1"),
         ("enum --epsilon 1 --epsilon 2", r"--epsilon: .*more than once"),
-        (f"{AB} --categories b,c", r"--categories b?,?.*must be given once"),
+        (f"{AB} --categories b,c", r"--categories: is given more than once"),
+        (f"{AB} --column won", r"--column: is given more than once"),
         ("enum --by vote --epsilon 1", r"--categories of vote: is missing"),
         ("enum --by vote= --epsilon 1", r"--by vote='': .*separated by commas"),
         ("enum --by enum --epsilon 1", r"by='enum': is a column that is asked for"),
@@ -116,8 +117,7 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(files, options, message):
         ("votes.ods", "", r"has extension '\.ods'; .*Convert the file, a workbook to \.xlsx"),
         ("absent.csv", None, r"absent\.csv: is not a file"),
         ("empty.csv", "", r"cannot be read as CSV"),
-        ("semicolons.csv", "vote;town\na;x\n", r"Try --separator ';'\.$"),
-        ("tabs.csv", "vote\ttown\na\tx\n", r"which is ','\. Try --separator tab\.$"),
+        ("semicolons.csv", "vote;town\na;x\n", r"and --separator, which is ','\. "),
         ("spelled.csv", "colour,town\na,x\n", r"which is ','\. .*: --rows-above 1\.$"),
         ("text.parquet", "not one", r"cannot be read as Parquet"),
         ("text.arrow", "not one", r"cannot be read as Arrow"),
@@ -290,13 +290,11 @@ def test_the_installed_script(files: Path) -> None:
 
 def test_a_learned_prior_may_be_smooth(files: Path, tmp_path: Path) -> None:
     kept = tmp_path / "release.json"
-    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1", "--ordered", "vote")
+    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1", "--ordered")
     shown = run("release", files / "votes.csv", *options, "--output", kept)
     assert "smooth along vote" in shown
     assert "effects of the order" in " ".join(shown.split())
     assert ob.Release.from_json(kept.read_text()).ordered == ("vote",)
-    again = run("release", files / "votes.csv", *options[:6], "--ordered", "age", code=2)
-    assert "ordered=['age']: must be among the columns asked for" in again
     again = run("release", files / "votes.csv", *options, "--prior", "1", code=2)
     assert "ordered=['vote']: goes with a learned prior; leave out prior=1.0" in again
 
