@@ -159,7 +159,7 @@ def init(
                 " data; list those of one or more, as in --categories COLUMN=a,b,c, or in the file."
             )
         facts: dict[str, Any] = {
-            "title": opened.title,
+            "title": opened.name.partition(".")[0],
             "reading": reading,
             "columns": columns,
             "epsilon": epsilon,

@@ -232,8 +232,6 @@ def release(
 
     if discover is not None and (column or categories or by):
         fail(f"--discover {discover}: does not go with --column, --categories and --by.")
-    if (epsilon is None) == (rho is None):
-        fail("--epsilon or --rho: give one of them and not both, as in --epsilon 1.")
     counted = column if discover is None else discover
     if counted is None:
         fail("--column: is missing; name the column of categories, or --discover one.")

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -79,11 +78,6 @@ class Source:
     how: Reading
     frame: pl.LazyFrame | None = None
     table: Any = None
-
-    @property
-    def title(self) -> str:
-        """Its name without the extension."""
-        return re.sub(rf"{re.escape(self.extension)}$", "", self.name, flags=re.IGNORECASE)
 
     @property
     def kind(self) -> str:

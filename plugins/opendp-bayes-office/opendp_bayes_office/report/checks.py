@@ -32,7 +32,7 @@ def _rules(specification: Specification) -> Iterator[Rule]:
         (
             (privacy.epsilon is None) == (privacy.rho is None),
             ("privacy",),
-            "must have epsilon or rho, and not both, such as epsilon = 1.0.",
+            "must have epsilon or rho, and not both, such as epsilon = 1.0, or --epsilon 1.",
         ),
         (
             (privacy.identifier is None) != (privacy.rows_per_identifier is None),
