@@ -367,7 +367,7 @@ class Release(Estimated, ReleasedData):
         """Sentences where nearly all records are none of the categories."""
         from opendp_bayes.inference.unmapped_records import unmatched_in
 
-        return tuple(unmatched_in(self))
+        return tuple(unmatched_in([self]))
 
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back.
@@ -691,9 +691,9 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
     @property
     def unmatched(self) -> tuple[str, ...]:
         """Sentences where nearly all records are none of the categories, or in no group."""
-        from opendp_bayes.inference.unmapped_records import unmatched_in_groups
+        from opendp_bayes.inference.unmapped_records import unmatched_in
 
-        return tuple(unmatched_in_groups(self, self.grouped_by))
+        return tuple(unmatched_in([*self.values()], self.grouped_by))
 
     def plot(
         self,

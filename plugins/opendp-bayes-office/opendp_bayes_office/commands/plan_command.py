@@ -42,7 +42,12 @@ def plan(
     ] = None,
     epsilon: options.Epsilon = None,
     rho: options.Rho = None,
-    delta: options.Delta = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER", help="The δ that goes with ε.", rich_help_panel=options.PRIVACY
+        ),
+    ] = None,
     contributions: Annotated[
         int,
         typer.Option(
