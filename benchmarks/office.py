@@ -93,7 +93,6 @@ def day(folder: Path, data: str) -> list[tuple[str, float]]:
         ("report again, without data", "report", made, "-o", f"{kind}-again.html"),
         ("show", "show", made),
         ("show -o -", "show", made, "-o", "-"),
-        ("show -o .csv", "show", made, "-o", f"{kind}-table.csv"),
         ("show -o .xlsx", "show", made, "-o", f"{kind}.xlsx"),
         ("show --plot", "show", made, "--plot", f"{kind}.png"),
         (

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
+import pandas as pd
+import pyreadstat
 
 import opendp_bayes as ob
 from opendp_bayes.results.reader import result_from_json
@@ -66,6 +68,14 @@ def workbook(*sheets: str, heading: str = "vote") -> str:
     del book["Sheet"]
     book.save("votes.xlsx")
     return "votes.xlsx"
+
+
+def coded() -> str:
+    """A file of codes with value labels."""
+    labels = {"vote": {1: "a", 2: "b"}}
+    frame = pd.DataFrame({"vote": [1.0, 2.0] * 30})
+    pyreadstat.write_sav(frame, "votes.sav", variable_value_labels=labels)
+    return "votes.sav"
 
 
 def far(row: int) -> str:
@@ -137,12 +147,16 @@ FILES: dict[str, tuple[Call, Call]] = {
         lambda: refused(file("votes.csv", LATIN.encode("latin-1")), *VOTE),
         lambda: [
             release(file("votes.csv", LATIN.encode(of)), *VOTE, "--encoding", of)
-            for of in ("latin-1", "cp1252", "utf-16-le", "utf-16-be")
+            for of in ("latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be")
         ],
     ),
     "two of its columns have one name": (
         lambda: refused(file("votes.csv", VOTES.replace("town", "vote")), *VOTE),
         lambda: release(file("votes.csv"), *VOTE),
+    ),
+    "is a code that the file calls": (
+        lambda: ran(specified("categories = [1, 2]", "labels = true"), coded(), code=2),
+        lambda: ran(specified(head="labels = true"), coded()),
     ),
     "is also in null_values": (
         lambda: ran(specified('categories = ["a", "b"]\nnull_values = ["b"]'), code=2),
@@ -150,12 +164,6 @@ FILES: dict[str, tuple[Call, Call]] = {
             ran(specified(), file("votes.csv")),
             ran(specified('categories = ["a", "c"]\nnull_values = ["b"]'), file("votes.csv")),
         ],
-    ),
-    "is text in UTF-16": (
-        lambda: refused(file("votes.csv", VOTES.encode("utf-16")), *VOTE),
-        lambda: release(
-            file("votes.csv", VOTES.encode("utf-16")), *VOTE, "--encoding", "utf-16"
-        ),
     ),
     "is not an encoding that is read": (
         lambda: refused(file("votes.csv"), *VOTE, "--encoding", "utf-7"),

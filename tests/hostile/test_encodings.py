@@ -128,9 +128,9 @@ def lines_of(content: bytes, encoding: str, path: Path) -> list[str] | None:
             decoded(stream, encoding) as file,
             copy.open("wb") as written,
         ):
-            header, _ = header_of(file)
+            header = header_of(file)
             written.write(f"{header}\n".encode())
-            copy_records(file, written, ",", trim=False, keep_blank=False)
+            copy_records(file, written, ",", trim=False)
     except (UnicodeError, ValueError):
         return None
     return copy.read_bytes().decode().split("\n")

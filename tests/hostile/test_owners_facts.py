@@ -163,8 +163,8 @@ def test_every_command_reads_the_same_file(owner: Path) -> None:
     assert (some.categories, some.counts) == (("b", "other"), (20, 40))
     for more, message in (
         (("--size", 60), "privacy.size=60: is for the owner"),
-        (("--nulls", "a"), "--nulls of vote='a': is for the owner"),
-        (("--categories", "a,c"), "--categories of vote: 'c' is not among those"),
+        (("--nulls", "a"), "columns.vote.nulls='a': is for the owner"),
+        (("--categories", "a,c"), "columns.vote.categories: 'c' is not among those"),
         (("--contributions", 2), "privacy.contributions=2: is for the owner"),
         (("--separator", ";"), "separator=';': is for the owner"),
         (("--mechanism", "hamming_exponential"), "may not be asked for"),

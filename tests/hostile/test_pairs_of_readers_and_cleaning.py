@@ -60,16 +60,15 @@ class Reader:
 
     write: Callable[[Path], Any]
     is_text: bool = True
-    is_csv: bool = False
     has_labels: bool = False
     pads: bool = False
 
 
 _LABELLED = {"variable_value_labels": {"n": LABELS}}
 READERS = {
-    "x.csv": Reader(lambda path: path.write_bytes(csv_of(",")), is_csv=True),
-    "x.tsv": Reader(lambda path: path.write_bytes(csv_of("\t")), is_csv=True),
-    "x.csv.gz": Reader(lambda path: path.write_bytes(gzip.compress(csv_of(","))), is_csv=True),
+    "x.csv": Reader(lambda path: path.write_bytes(csv_of(","))),
+    "x.tsv": Reader(lambda path: path.write_bytes(csv_of("\t"))),
+    "x.csv.gz": Reader(lambda path: path.write_bytes(gzip.compress(csv_of(",")))),
     "x.parquet": Reader(lambda path: frame().write_parquet(path), is_text=False),
     "x.arrow": Reader(lambda path: frame().write_ipc(path), is_text=False),
     "folder": Reader(in_parts, is_text=False),
@@ -79,7 +78,7 @@ READERS = {
     "x.xpt": Reader(of_statistics("write_xport"), pads=True),
 }
 STEPS: dict[str, dict[str, Any]] = {"trim": {"trim": True}, "null_values": {"null_values": ["-9"]}}
-STEPS |= {"of_columns": {}, "blank_lines": {"blank_lines": "null"}, "labels": {"labels": True}}
+STEPS |= {"of_columns": {}, "labels": {"labels": True}}
 EVERY = [*((one,) for one in STEPS), *combinations(STEPS, 2)]
 
 
@@ -106,7 +105,7 @@ def wanted(reader: Reader, steps: tuple[str, ...]) -> Counter[tuple[Value, Value
         (cleaned(reader, steps, "t", text), cleaned(reader, steps, "n", number))
         for text, number in RECORDS
     ]
-    return Counter(rows + [(None, None)] * ("blank_lines" in steps))
+    return Counter(rows)
 
 
 def how_of(steps: tuple[str, ...]) -> Reading:
@@ -115,9 +114,7 @@ def how_of(steps: tuple[str, ...]) -> Reading:
 
 def without_use(reader: Reader, steps: tuple[str, ...]) -> list[str]:
     """The options that such a file refuses, as it calls them."""
-    of = {"blank_lines": "blank_lines" in steps and not reader.is_csv}
-    of["labels"] = "labels" in steps and not reader.has_labels
-    return [name for name, refuses in of.items() if refuses]
+    return ["labels"] if "labels" in steps and not reader.has_labels else []
 
 
 def test_every_kind_of_file_and_every_step_is_there_and_taken() -> None:

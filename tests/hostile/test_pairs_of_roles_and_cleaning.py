@@ -23,7 +23,6 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "null_values": ('null_values = ["-9"]', "", "What reads '-9' is no value."),
     "of_columns": ("", 'null_values = ["-8"]', "In v, what reads '-8' is no value."),
     "recode": ("", 'recode = { c = "b" }', "In v, 'c' is counted as 'b'."),
-    "keep_blank": ('blank_lines = "null"', "", "Empty lines are records without a value."),
 }
 PAIRS = list(combinations(STEPS, 2))
 PRIVACY = "epsilon = 40.0\ndelta = 1e-7"
@@ -44,8 +43,6 @@ def counted(steps: tuple[str, ...]) -> Counter[str | None]:
     counts: Counter[str | None] = Counter()
     for value, number in HELD.items():
         counts[cleaned(value, steps)] += number
-    if "keep_blank" in steps:
-        counts[None] += 50
     return counts
 
 

@@ -78,7 +78,7 @@ _of(
     ending=["0", "1", "2", "3", "4"],
     kind=["text", "whole", "decimal", "date", "Boolean", "Enum"],
     values=["plain", "blanks", "quotes"],
-    lines=["plain", "untidy", "CRLF", "CR", "sep", "errors"],
+    lines=["plain", "untidy", "CRLF", "CR", "errors"],
     separator=["usual", ";", "|", "tab"],
     encoding=["usual", "mark", "latin-1", "utf-16"],
     rows_above=["0", "2"],
@@ -88,13 +88,12 @@ _of(
     ledger=["none", "epsilon", "rho", "of two"],
     categories=["listed", "reversed", "fewer", "of the file", "by label"],
 )
-_of(["init"], header=["no", "yes"], codebook=["no", "yes"])
+_of(["init"], header=["no", "yes"])
 # --- Cleaning, and what is asked. The office hands names of mechanisms on: one of each kind.
 _of(
     ASKING,
     asked=[*LISTED, "discovered"],
     trim=["no", "yes"],
-    blank_lines=["skip", "null"],
     null_values=["none", "file", "column", "both"],
     recode=["none", "a category", "new"],
     labels=["no", "yes"],
@@ -119,18 +118,13 @@ _of(
     SPECIFIED,
     written=["toml", "json", "stdin"],
     language=list(get_args(Tag)),
-    percent=["usual", "no"],
     among=["answered", "all"],
     texts=["no", "yes"],
     names=["no", "yes"],
 )
 # --- What follows, and plans
 _of(
-    READING,
-    shown=["table", "csv", "xlsx", "json"],
-    level=["usual", "0.5"],
-    shares=["percent", "numbers"],
-    page=["usual", *get_args(Tag), "catalogue"],
+    READING, shown=["table", "xlsx", "json"], level=["usual", "0.5"], page=["usual", *get_args(Tag)]
 )
 _of(["plan"], proportions=["no", "yes"])
 _wrong(budget="none", sheet="another", output="there", page="Latin", ledger="little", ending="x")
@@ -141,14 +135,14 @@ _where("kind", "Enum", file=TYPED)
 _where("kind", "Boolean", file=["CSV", WORKBOOK, *TYPED])
 _where("kind", "Boolean", null_values=["none", "file"])
 _where("values", "quotes", kind=["text", "Enum"])
-_where("lines", ["untidy", "CRLF", "CR", "sep", "errors"], file=["CSV", WORKBOOK])
+_where("lines", ["untidy", "CRLF", "CR", "errors"], file=["CSV", WORKBOOK])
 _where("lines", "errors", file=[WORKBOOK])
 _where("file", WORKBOOK, lines=["plain", "untidy", "errors"])
 _where("encoding", ["mark", "utf-16"], file=["CSV"])
 _where("file", TYPED, encoding=["usual"])
 _where("file", TYPED, kind=_but("kind", "decimal"), refused=True)
 _where("file", WORKBOOK, encoding=["usual"], refused=True)
-_where("file", _but("file", "CSV"), separator=["usual"], blank_lines=["skip"], refused=True)
+_where("file", _but("file", "CSV"), separator=["usual"], refused=True)
 _where("file", _but("file", "CSV", WORKBOOK), rows_above=["0"], skip_rows=["0"], refused=True)
 _where("file", _but("file", WORKBOOK), sheet=["only"], refused=True)
 _where("file", _but("file", *LABELLED), labels=["no"], refused=True)
@@ -162,7 +156,7 @@ _all(  # there is one standard input, and none for an owner's file
 _where("command", "init", budget=["epsilon"], skip_rows=["0"], owner=["no", "in short"])
 _where("command", "plan", unit=["one", "two", *PUBLIC], prior=["number", "list"])
 _where("command", "plan", budget=_but("budget", "rho, delta"), refused=True)
-_where("command", "release", asked=["alone", "joint", "by", "groups", "discovered"])
+_where("command", "release", asked=["alone", "by", "groups", "discovered"])
 _where("command", ["release", "run"], output=["file", "usual", "printed", "there"])
 _where("command", "report", output=["file", "usual", "synthetic", "there"])
 _where("command", "release", foreseen=["no", "yes"])
@@ -170,11 +164,11 @@ _where("owner", ["in short", "repeated"], ledger=["none"], refused=True)
 _where("ledger", "epsilon", budget=["epsilon", "epsilon, delta"], refused=True)
 _where("foreseen", "without data", owner=["no"], ledger=["none"])
 _where("foreseen", "without data", categories=_but("categories", "of the file"), refused=True)
-for _name in ("trim", "blank_lines", "null_values", "recode", "labels"):
+for _name in ("trim", "null_values", "recode", "labels"):
     RULES.append(
         Rule(  # what only a specification or an owner's file states
             lambda command, owner, level: (
-                (command, owner) != ("release", "no") or level in ("no", "skip", "none")
+                (command, owner) != ("release", "no") or level in ("no", "none")
             ),
             "command",
             "owner",
@@ -200,7 +194,6 @@ _where(
 )
 _where("mechanism", "optimal_threshold", budget=["epsilon, delta"], refused=True)
 # --- Listed ones, and where other values are counted
-_where("codebook", "yes", categories=["listed"])
 _where("categories", "of the file", names=["no"], recode=["none"], refused=True)
 _where("categories", "by label", kind=["whole"], file=list(LABELLED))
 _all(
@@ -234,7 +227,7 @@ _all(
     )
 )
 _where("recode", "new", nulls=["new"])
-_where("unit", PUBLIC, blank_lines=["skip"], asked=[*_but("asked", "groups", "discovered")])
+_where("unit", PUBLIC, asked=[*_but("asked", "groups", "discovered")])
 _where("unit", PUBLIC, nulls=["a category", "new"], unknown=_but("unknown", "DROP"), refused=True)
 _all(
     lambda unit, others, asked: (

@@ -91,10 +91,9 @@ def text_of(value: Any) -> str:
 def _csv(case: Case, path: Path) -> None:
     lines, kind = io.StringIO(), case["lines"]
     end = {"CRLF": "\r\n", "CR": "\r"}.get(kind, "\n")
-    usual = ";" if kind == "sep" else "\t" if ".tsv" in path.name else ","
+    usual = "\t" if ".tsv" in path.name else ","
     separator = {"usual": usual, "tab": "\t"}.get(case["separator"], case["separator"])
     writer = csv.writer(lines, delimiter=separator, lineterminator=end)
-    lines.write(f"sep=;{end}" if kind == "sep" else "")
     for n, line in enumerate(_lines(case)):
         more = ["more", ""] if kind == "untidy" and n % 5 == 4 else []
         writer.writerow([*map(text_of, line), *more])
@@ -158,7 +157,7 @@ def written(case: Case) -> tuple[str, bytes]:
 # --- Questions
 def reading(case: Case) -> dict[str, Any]:
     """How the file is read."""
-    usual = {"separator": ["usual"], "encoding": ["usual", "mark"], "blank_lines": ["skip"]}
+    usual = {"separator": ["usual"], "encoding": ["usual", "mark"]}
     found: dict[str, Any] = {
         name: case[name] for name, levels in usual.items() if case[name] not in (*levels, NOTHING)
     }
@@ -194,6 +193,8 @@ def categories(case: Case) -> list[Any]:
             base = [of for of in base if of not in ("refused", *_codes(case))]
     if case["categories"] == "by label":
         return list(LABELS.values())[:3]
+    if case["labels"] == "yes" and case["categories"] != "of the file":
+        base = [LABELS.get(of, of) for of in base]
     ways = {"reversed": base[::-1], "fewer": base[:-1]}
     return ways.get(case["categories"], base)
 
@@ -211,7 +212,7 @@ def columns(case: Case) -> dict[str, dict[str, Any]]:
         vote["null_values"] = _codes(case)
     if case["recode"] not in ("none", NOTHING):
         value = values[3] if len(values) > 3 else False
-        key = LABELS[4] if case["categories"] == "by label" else text_of(value)
+        key = LABELS[4] if of[0] in LABELS.values() else text_of(value)
         vote["recode"] = {key: of[0] if case["recode"] == "a category" else "none"}
     vote |= _fates(case["nulls"], case["unknown"], of)
     region = {"categories": REGIONS, **_fates(case["others"], case["others"], REGIONS)}
@@ -305,7 +306,6 @@ def specification(case: Case) -> dict[str, Any]:
     found = {"title": "A title", **reading(case), "privacy": privacy(case)}
     found |= {"columns": columns(case), "results": results(case)}
     found |= {} if case["language"] == "en" else {"language": case["language"]}
-    found |= {"percent": False} if case["percent"] == "no" else {}
     found |= {"among": "all"} if case["among"] == "all" else {}
     found |= {"joint": True} if case["asked"] == "together" else {}
     if case["texts"] == "yes":
@@ -374,18 +374,14 @@ def _listed(labels: list[Any]) -> str:
 def release(case: Case, question: dict[str, Any]) -> list[str]:
     """The options that ask for the result of a specification."""
     (result, *_), stated = question["results"], question["columns"]
-    names = result["column"] if isinstance(result["column"], list) else [result["column"]]
-    found = options(question["privacy"])
+    found, name = options(question["privacy"]), result["column"]
     kept = ("separator", "encoding", "sheet", *_AROUND)
     found += options({name: question[name] for name in kept if name in question})
-    discovered = case["asked"] == "discovered"
-    for name in names:
-        found += [f"--discover={name}"] if discovered else [f"--column={name}"]
-        before = f"{name}=" if len(names) > 1 else ""
-        for field in ("categories", "nulls", "unknown", "always"):
-            if (value := stated[name].get(field)) not in (None, "discover"):
-                text = _listed(value) if isinstance(value, list) else text_of(value)
-                found.append(f"--{field}={before}{text}")
+    found.append(f"--{'discover' if case['asked'] == 'discovered' else 'column'}={name}")
+    for field in ("categories", "nulls", "unknown", "always"):
+        if (value := stated[name].get(field)) not in (None, "discover"):
+            text = _listed(value) if isinstance(value, list) else text_of(value)
+            found.append(f"--{field}={text}")
     if "by" in result:
         listed = stated[result["by"]].get("categories")
         found.append(f"--by={result['by']}{f'={_listed(listed)}' if listed else ''}")
@@ -394,21 +390,13 @@ def release(case: Case, question: dict[str, Any]) -> list[str]:
             value = result[name]
             text = ",".join(map(str, value)) if isinstance(value, list) else value
             found.append(f"--{name}={text}")
-    return found + [f"--ordered={name}" for name in result.get("ordered", ())]
+    return found + ["--ordered"] * ("ordered" in result)
 
 
 def init(case: Case) -> list[str]:
     kept = {f: of for f, of in reading(case).items() if f != "skip_rows"}
     found = [*options(kept), "-o", "spec.toml", *(["--header"] * (case["header"] == "yes"))]
-    if case["codebook"] == "yes":
-        rows = [
-            ["column", "code", "label"],
-            *(["vote", text_of(of), f"Vote {of}"] for of in categories(case)),
-        ]
-        with Path("codes.csv").open("w", newline="") as file:
-            csv.writer(file).writerows(rows)
-        found += ["--codebook=codes.csv", "--column=vote"]
-    elif case["categories"] == "of the file":
+    if case["categories"] == "of the file":
         found += ["--column=vote"] * (case["header"] == "no")
     else:
         found += [f"--categories=vote={_listed(categories(case))}"]
@@ -499,7 +487,7 @@ def asked(case: Case) -> Answers:
         if Path(name).exists():
             yield "ledger", lambda name=name: printed(["ledger", name])
     for file in sorted({*Path().rglob("*")} - before):
-        if file.is_file() and not file.name.startswith(("spec.j", "nl.")) and file.suffix in _READ:
+        if file.is_file() and not file.name.startswith("spec.j") and file.suffix in _READ:
             yield file.as_posix(), lambda file=file: _content(file)
 
 
@@ -519,18 +507,13 @@ def make_quick(patch: pytest.MonkeyPatch) -> None:
 
 
 def _shown(case: Case) -> list[str]:
-    to = {"csv": ["-o", "table.csv"], "xlsx": ["-o", "table.xlsx"], "json": ["-o", "-"]}
+    to = {"xlsx": ["-o", "table.xlsx"], "json": ["-o", "-"]}
     to |= {"png": ["-o", "table.png"]}
     level = [] if case["level"] == "usual" else [f"--level={case['level']}"]
-    numbers = ["--no-percent"] if case["shares"] == "numbers" else []
-    return [*to.get(case["shown"], []), *level, *numbers]
+    return [*to.get(case["shown"], []), *level]
 
 
 def _page(case: Case) -> list[str]:
-    if case["page"] == "catalogue":
-        sentence = '"left out" = "weggelaten"'
-        Path("nl.toml").write_text(f'language = "nl"\ndecimal = ","\n[sentences]\n{sentence}\n')
-        return ["--language=nl.toml"]
     return [] if case["page"] == "usual" else [f"--language={case['page']}"]
 
 

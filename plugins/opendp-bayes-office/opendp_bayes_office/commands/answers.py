@@ -10,7 +10,7 @@ from opendp.context import loss_of, unit_of
 from opendp.mod import enable_features
 
 import opendp_bayes as ob
-from opendp_bayes.release_format.labels import twins
+from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes_office.files.files import Source, frame_of
 from opendp_bayes_office.files.reading import as_text
@@ -28,9 +28,6 @@ from opendp_bayes_office.report.specification import (
 )
 from opendp_bayes_office.report.statements import counted
 
-#: Fields of a column that are values of its records, or lists of such.
-_VALUES = "categories", "always", "null_values", "nulls", "unknown"
-
 
 def columns_of(specification: Specification) -> dict[str, Column]:
     """The columns that are counted, by name."""
@@ -39,76 +36,32 @@ def columns_of(specification: Specification) -> dict[str, Column]:
 
 
 def as_in(data: Source, specification: Specification) -> Specification:
-    """The specification for a file: codes that the file describes are its value labels, and columns
-    with value labels have these as their categories, unless given.
+    """The specification for a file: columns with value labels have these as their categories,
+    unless given, and codes for no value stand for their labels, too.
 
     Raises
     ------
     FieldError
-        For a code that is the label of another one, and for what is one value.
+        For a code that the file describes where its label is meant, and for what is one value.
     """
-    columns = {
-        column: _column_in(data, column, specification)
-        for column in specification.columns
-        if data.labels(column)
-    }
-    results = [
-        _result_in(data, number, result) for number, result in enumerate(specification.results)
-    ]
-    described = replace(specification, columns=specification.columns | columns, results=results)
-    check(described, understood=True)
+    columns: dict[str, Column] = {}
+    for column, stated in specification.columns.items():
+        labels = data.labels(column)
+        codes = labels.keys() - {DROP, *labels.values()}
+        for field, values in stated.named.items():
+            for code in codes & set(values) if field != "null_values" else ():
+                raise FieldError(
+                    ("columns", column, field),
+                    f"{code!r}: is a code that the file calls {labels[code]!r}; write that.",
+                )
+        if labels:
+            none = [labels[code] for code in specification.codes(stated) if code in labels]
+            categories = stated.categories or data.codebook(column, stated) or None
+            null_values = distinct([*stated.null_values, *none])
+            columns[column] = replace(stated, categories=categories, null_values=null_values)
+    described = replace(specification, columns=specification.columns | columns)
+    check(described)
     return described
-
-
-def _column_in(data: Source, column: str, specification: Specification) -> Column:
-    """A column of a specification with its values as the records of a file have them."""
-
-    def read(field: str, value: Any) -> Any:
-        return _understood(data, column, value, ("columns", column, field))
-
-    stated = specification.columns[column]
-    fields: dict[str, Any] = {field: read(field, getattr(stated, field)) for field in _VALUES}
-    general = [(code, read("null_values", code)) for code in specification.null_values]
-    fields["null_values"] += [label for code, label in general if label != code]
-    recode: dict[Any, Any] = {}
-    for value, label in stated.recode.items():
-        if (key := read("recode", value)) in recode:
-            raise FieldError(
-                ("columns", column, "recode"),
-                f"{value!r}: is {key!r} by the file, which is there too; leave out one of them.",
-            )
-        recode[key] = read("recode", label)
-    fields["categories"] = fields["categories"] or data.codebook(column, stated) or None
-    return replace(stated, recode=recode, **fields)
-
-
-def _result_in(data: Source, number: int, result: Result) -> Result:
-    """A result of a specification whose merged categories are those of the records."""
-    if not isinstance(result.merge, dict):
-        return result
-    path, columns = ("results", number, "merge"), result.columns
-
-    def read(cell: Any) -> Any:
-        if not isinstance(cell, list):
-            return _understood(data, columns[0], cell, path)
-        values = zip(columns, cell, strict=False)
-        return [_understood(data, *value, path) for value in values] + cell[len(columns) :]
-
-    return replace(
-        result, merge={label: list(map(read, cells)) for label, cells in result.merge.items()}
-    )
-
-
-def _understood(data: Source, column: str, value: Any, path: tuple[str | int, ...]) -> Any:
-    """A value, or a list of values, of a column as its records have it."""
-    if isinstance(value, list):
-        return [_understood(data, column, item, path) for item in value]
-    if value in (None, DROP, DISCOVER):
-        return value
-    try:
-        return data.understood(column, value)
-    except ValueError as error:
-        raise FieldError(path, str(error)) from None
 
 
 def frame_in(data: Source | None, specification: Specification) -> pl.LazyFrame:
@@ -269,12 +222,6 @@ def before_reading(
         types = {schema.get(column) for column in result.used if columns[column].categories is None}
         if "Enum" in categories and types != {pl.Boolean()}:
             yield f"Categories of {result.heading}: {categories}."
-    for column in columns:
-        if any(twins([column, neighbour]) for neighbour in schema):
-            yield (
-                f"{column!a}: it and another column of the file differ in nothing but blanks around"
-                " them or the form of Unicode."
-            )
     coded = [column for column, stated in columns.items() if data and data.codebook(column, stated)]
     if coded:
         yield (

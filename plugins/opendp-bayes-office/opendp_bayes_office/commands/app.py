@@ -31,27 +31,7 @@ _NAME = "opendp-bayes"
 _UsageError: Any = typer.BadParameter.__base__
 
 
-class _Plain:
-    """Help in the words of readers: no types of Python; at a closed pipe it ends as results do."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Parameters without a type where that says nothing: of flags and of arguments."""
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for param in params:
-            if getattr(param, "is_flag", False):
-                param.metavar = ""
-            elif param.param_type_name == "argument":
-                param.display_type_rich = lambda ctx: None
-        return params
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        try:
-            super().format_help(ctx, formatter)  # type: ignore[misc]
-        except (OSError, SystemExit):  # which rich makes of a closed pipe
-            raise typer.Exit(NOT_WRITTEN) from None
-
-
-class Commands(_Plain, TyperGroup):
+class Commands(TyperGroup):
     """All commands, and the options before them."""
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -63,6 +43,9 @@ class Commands(_Plain, TyperGroup):
             if problem:  # else help was shown
                 say(f"{problem.rstrip('.')}; see `{command} --help`.")
             code = error.exit_code
+        except OSError as error:  # of help, which has no place to go
+            say(str(error))
+            code = NOT_WRITTEN
         sys.exit(code)
 
 
@@ -72,14 +55,8 @@ def _problem(error: Any) -> str:
     if param is None:
         return str(error.format_message())
     name = param.opts[0] if param.param_type_name == "option" else param.metavar
-    if (value := error.ctx.meta["values"].get(param.name)) is None:
-        return f"{name}: is missing"
-    try:  # no option refuses anything but what is no number, or is below 1
-        float(value)
-        must = "at least 1" if value.lstrip("+-").isdecimal() else "a whole number"
-    except ValueError:
-        must = "a number"
-    return f"{name} {value}: must be {must}"
+    value = error.ctx.meta["values"].get(param.name)
+    return f"{name}: is missing" if value is None else f"{name} {value}: {error.message}"
 
 
 app = typer.Typer(
@@ -101,7 +78,7 @@ app = typer.Typer(
 )
 
 
-class Command(_Plain, TyperCommand):
+class Command(TyperCommand):
     """A command that ends in one line where it fails, and refuses an option given twice, of which
     click keeps the last: a release cannot be undone.
     """

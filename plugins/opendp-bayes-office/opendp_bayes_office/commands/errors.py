@@ -4,7 +4,7 @@ that the release could not be made, 3 that it could not be written, 130 Ctrl-C.
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -29,17 +29,10 @@ def option_errors(where: str = "", *, code: int = 2) -> Iterator[None]:
     """
     from opendp.mod import OpenDPException
 
-    from opendp_bayes_office.report.field_errors import FieldError
-
     try:
         yield
     except OpenDPException as error:
         fail(f"{where}OpenDP refuses it: {error.message}", code=code)
-    except FieldError as error:
-        path: Any = error.path
-        if not where and path[:1] == ("columns",) and len(path) == 3:  # which an option stated
-            error = FieldError((f"--{path[2]} of {path[1]}",), error.problem)
-        fail(f"{where}{error}", code=code)
     except (TypeError, ValueError) as error:
         fail(f"{where}{str(error).replace('ob.DROP', repr('DROP'))}", code=code)
 

@@ -49,16 +49,6 @@ def init(
             help="The categories of a column without its own. It may be given several times.",
         ),
     ] = None,
-    codebook: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="CODES.csv",
-            help=(
-                "Categories and labels from a CSV file with the columns `column`, `code` and"
-                " `label`, such as a code book."
-            ),
-        ),
-    ] = None,
     header: Annotated[
         bool,
         typer.Option(
@@ -126,8 +116,7 @@ def init(
 
     if owner is not None and data == STANDARD_INPUT:
         fail("--owner: needs a file that can be read again, and not standard input.")
-    labels = {} if codebook is None else _labels(codebook)
-    listed = {label: list(codes) for label, codes in labels.items()} | _listed(categories or [])
+    listed = _listed(categories or [])
     how = Reading(
         separator=separator,
         encoding=encoding,
@@ -158,10 +147,7 @@ def init(
             for field, value in structs.asdict(how).items()
             if value != getattr(Reading(), field) and (field != "labels" or described)
         }
-        columns = [
-            _column(label, kind, described.get(label), labels.get(label, {}))
-            for label, kind in kinds.items()
-        ]
+        columns = [_column(label, kind, described.get(label)) for label, kind in kinds.items()]
         counted = [
             label
             for label, stated in zip(kinds, columns, strict=True)
@@ -173,7 +159,7 @@ def init(
                 " data; list those of one or more, as in --categories COLUMN=a,b,c, or in the file."
             )
         facts: dict[str, Any] = {
-            "title": opened.title,
+            "title": opened.name.partition(".")[0],
             "reading": reading,
             "columns": columns,
             "epsilon": epsilon,
@@ -202,35 +188,9 @@ def _listed(texts: list[str]) -> dict[str, list[str]]:
     return labels
 
 
-def _labels(path: Path) -> dict[str, dict[str, str]]:
-    """The label of each code, by column, as a code book lists them in a CSV file."""
-    import polars as pl
-
-    try:
-        rows = pl.read_csv(path, infer_schema=False).select("column", "code", "label").drop_nulls()
-    except (OSError, pl.exceptions.PolarsError):
-        fail(
-            f"--codebook {path}: must be a CSV file, in UTF-8 and with commas, whose first line"
-            " names the columns column, code and label."
-        )
-    labels: dict[str, dict[str, str]] = {}
-    for column, code, label in rows.iter_rows():
-        if labels.setdefault(column, {}).setdefault(code, label) != label:
-            fail(f"--codebook {path}: code {code!r} of column {column!r} has two labels.")
-    return labels
-
-
-def _column(
-    column: str, kind: "ColumnKind", categories: list[str] | None, labels: dict[str, str]
-) -> dict[str, Any]:
+def _column(column: str, kind: "ColumnKind", categories: list[str] | None) -> dict[str, Any]:
     """A column as a template takes it: counted, if its categories are known."""
     key = column if _BARE.fullmatch(column) else json.dumps(column, ensure_ascii=False)
     is_listed = categories is not None or kind.kind == "boolean" or kind.declared is not None
     state = "not counted" if kind.kind == "other" else "counted" if is_listed else "not listed"
-    return {
-        "key": key,
-        "type": kind.type,
-        "state": state,
-        "categories": categories,
-        "labels": labels,
-    }
+    return {"key": key, "type": kind.type, "state": state, "categories": categories}

@@ -42,12 +42,7 @@ def plan(
     ] = None,
     epsilon: options.Epsilon = None,
     rho: options.Rho = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER", help="The δ that goes with ε.", rich_help_panel=options.PRIVACY
-        ),
-    ] = None,
+    delta: options.Delta = None,
     contributions: Annotated[
         int,
         typer.Option(

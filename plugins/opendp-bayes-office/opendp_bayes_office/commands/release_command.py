@@ -1,6 +1,5 @@
 """`opendp-bayes release`: a question of one result, asked by options, through a specification."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,9 +8,6 @@ import typer
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail
 from opendp_bayes_office.commands.specified import Specified, opened_data, release_and_show
-
-#: What leaves records out, in a specification too.
-_DROP = "DROP"
 
 
 def release(
@@ -29,10 +25,10 @@ def release(
         ),
     ],
     column: Annotated[
-        list[str] | None,
+        str | None,
         typer.Option(
             metavar="COLUMN",
-            help="The column of categories. Give it several times for a joint table.",
+            help="The column of categories.",
             rich_help_panel=options.DATA,
             show_default=False,
         ),
@@ -68,29 +64,26 @@ def release(
         ),
     ] = None,
     categories: Annotated[
-        list[str] | None,
+        str | None,
         typer.Option(
             metavar="LABELS",
             help=(
                 "All categories, separated by commas, in the order of the output. An Enum or"
-                " Boolean column has its own. For a joint table, give COLUMN=a,b,c for each column."
+                " Boolean column has its own."
             ),
             rich_help_panel=options.DATA,
         ),
     ] = None,
     nulls: Annotated[
-        list[str] | None,
+        str | None,
         typer.Option(
             metavar="LABEL",
-            help=(
-                "Count rows without a value as this category, which may be a new one. For a joint"
-                " table, give COLUMN=label."
-            ),
+            help="Count rows without a value as this category, which may be a new one.",
             rich_help_panel=options.DATA,
         ),
     ] = None,
     unknown: Annotated[
-        list[str] | None,
+        str | None,
         typer.Option(
             metavar="LABEL",
             help=(
@@ -129,16 +122,13 @@ def release(
         ),
     ] = "auto",
     ordered: Annotated[
-        list[str] | None,
+        bool,
         typer.Option(
-            metavar="COLUMN",
-            help=(
-                "A column whose categories have an order. A learned prior is smooth along it. Give"
-                " it once for each such column."
-            ),
+            "--ordered",
+            help="The categories have an order. A learned prior is smooth along it.",
             rich_help_panel=options.MODEL,
         ),
-    ] = None,
+    ] = False,
     mechanism: Annotated[
         str,
         typer.Option(
@@ -196,9 +186,9 @@ def release(
     dry_run: options.DryRun = False,
     output: options.Output = None,
 ) -> None:
-    """Release a private posterior of the shares of a column's categories, or of the cells of a
-    joint table of several columns. With --discover, release noisy counts of categories that nobody
-    listed.
+    """Release a private posterior of the shares of a column's categories. With --discover, release
+    noisy counts of categories that nobody listed. For joint tables and several results, write a
+    specification (`opendp-bayes init`).
 
     Without --size, the number of rows is private, and neighbouring data sets differ by adding or
     removing one person's rows. Rows without a value are left out unless --nulls names a category
@@ -242,36 +232,31 @@ def release(
 
     if discover is not None and (column or categories or by):
         fail(f"--discover {discover}: does not go with --column, --categories and --by.")
-    if (epsilon is None) == (rho is None):
-        fail("--epsilon or --rho: give one of them and not both, as in --epsilon 1.")
-    column = column or ([] if discover is None else [discover])
-    if not column:
+    counted = column if discover is None else discover
+    if counted is None:
         fail("--column: is missing; name the column of categories, or --discover one.")
-    columns: dict[str, dict[str, Any]] = {label: {} for label in column}
-    for field, values in (("categories", categories), ("nulls", nulls), ("unknown", unknown)):
-        for label, text in _by_column(f"--{field}", values, column).items():
+    stated: dict[str, Any] = {} if discover is None else {"categories": "discover"}
+    for field, text in (("categories", categories), ("nulls", nulls), ("unknown", unknown)):
+        if text is not None:
+            label = text.removeprefix(f"{counted}=").strip()
             is_list = field == "categories"
-            columns[label][field] = (
-                options.labels("--categories", text) if is_list else text.strip()
-            )
-    if discover is not None:
-        columns[discover]["categories"] = "discover"
+            stated[field] = options.labels("--categories", label) if is_list else label
     if always is not None:
-        columns[column[0]]["always"] = options.labels("--always", always)
-    groups = None
+        stated["always"] = options.labels("--always", always)
+    columns, groups = {counted: stated}, None
     if by is not None:
         groups, equals, listed = by.partition("=")
         columns[groups] = (
             {"categories": options.labels(f"--by {groups}=", listed)} if equals else {}
         )
-    heading = " × ".join(column) or '""'
-    texts = [label for stated in columns.values() for label in stated.get("categories", ())]
+    heading = counted or '""'
+    texts = [label for listed in columns.values() for label in listed.get("categories", ())]
     numbers = [] if prior in ("auto", "learned") else options.numbers("--prior", prior)
     result = {
-        "column": column if len(column) > 1 else column[0],
+        "column": counted,
         "by": groups,
         "prior": numbers if len(numbers) > 1 else numbers[0] if numbers else prior,
-        "ordered": ordered or None,
+        "ordered": [counted] if ordered else None,
         "mechanism": mechanism,
         "rest": rest,
     }
@@ -304,24 +289,3 @@ def release(
     data = opened_data(file, ledger, dataset)
     specified = Specified(specification_of(document, owner=data.facts), data)
     release_and_show(specified, file, heading, output, dry_run=dry_run)
-
-
-def _by_column(option: str, texts: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
-    """Assign the values of an option to the columns: several take COLUMN=..., or all of them DROP,
-    and one may leave its name out.
-    """
-    if texts == [_DROP]:
-        return dict.fromkeys(columns, _DROP)
-    if len(columns) == 1 and len(texts or ()) < 2:
-        unnamed = [text.removeprefix(f"{columns[0]}=") for text in texts or ()]
-        return dict(zip(columns, unnamed, strict=False))
-    values: dict[str, str] = {}
-    for text in texts or ():
-        column = max((c for c in columns if text.startswith(f"{c}=")), key=len, default=None)
-        if column is None or column in values:
-            fail(
-                f"{option} {text}: must be given once for each column of the joint table, as"
-                f" COLUMN=..., such as {option} {columns[0]}=..."
-            )
-        values[column] = text[len(column) + 1 :]
-    return values

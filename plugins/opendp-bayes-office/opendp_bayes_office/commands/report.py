@@ -56,11 +56,8 @@ def report(
     language: Annotated[
         str | None,
         typer.Option(
-            metavar="de|en|es|fr|FILE",
-            help=(
-                "The language of the page, or the file of a catalogue; by default that of the"
-                " specification."
-            ),
+            metavar="de|en|es|fr",
+            help="The language of the page; by default that of the specification.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,

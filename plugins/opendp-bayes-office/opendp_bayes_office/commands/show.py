@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 #: Workbooks hold texts as texts: no formulas, and no links, which open what a label names.
 _WORKBOOK = {"strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
 
-#: What makes a spreadsheet take a text for a formula, at its beginning or after what may divide it
-#: into cells. The last four are signs of full width; a number is none.
-_FORMULA = "^ *[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]"
-_INNER_FORMULA = "([;\t\r\n|] *)([=+@\uff1d\uff0b\uff0d\uff20-])"
-_NUMBER = r"^[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?$"
-
 
 def show(
     file: Annotated[
@@ -52,19 +46,10 @@ def show(
             "--output",
             "-o",
             metavar="TABLE",
-            help="Also write the table to this new file, .csv or .xlsx. - prints its JSON instead.",
+            help="Also write the table to this new workbook, .xlsx. - prints its JSON instead.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
-    percent: Annotated[
-        bool,
-        typer.Option(
-            " /--no-percent",
-            help="Print shares as numbers from 0 to 1.",
-            show_default=False,
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = True,
     mechanism: options.Plugins = None,
 ) -> None:
     """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
@@ -73,8 +58,7 @@ def show(
     release or a survey returned. Of a report, each release is shown by itself, as shares of all
     records; its page may estimate results together, or among answers. Only the first 1000 rows are
     printed. --output writes the table of `to_frame`: full numbers, and a row for each category,
-    group and question. A workbook holds every label as text. In a .csv file a label that
-    spreadsheets would take for a formula gets an apostrophe. `--output -` prints JSON for other
+    group and question. A workbook holds every label as text. `--output -` prints JSON for other
     programs.
 
     Exit code: 0 if the release was shown, 2 for wrong options or a file without a release, 3 if the
@@ -90,26 +74,25 @@ def show(
 
         opendp-bayes show v.json --level 0.5 --plot vote.svg
 
-        opendp-bayes show v.json -o vote.csv
+        opendp-bayes show v.json -o vote.xlsx
     """
     from opendp_bayes.display.progress import waiting
     from opendp_bayes_office.report.report_document import Report
 
-    kind = None if output is None or output == PRINTED else output.suffix.lower()
-    if kind is not None and kind not in _FILES:
-        fail(f"--output {output}: must end in .csv or .xlsx, or be - for JSON.")
+    if output not in (None, PRINTED) and output.suffix.lower() != ".xlsx":
+        fail(f"--output {output}: must end in .xlsx, or be - for JSON.")
     with option_errors(f"FILE {file}: "):
         report = Report.read(text_in(file), file.stem, mechanism)
-    whole, percent = report.results, percent and report.specification.percent
+    whole = report.results
     with waiting("Computing the posterior"):
         if plot is not None:
             _draw(whole, level, plot)
         if output == PRINTED:
             echo(whole.to_frame(level).write_json())
             return
-        if output is not None and kind is not None:
-            NewFile(output).write(_FILES[kind](whole.to_frame(level)))
-        sheet = whole.sheet(level, percent=percent)
+        if output is not None:
+            NewFile(output).write(_workbook(whole.to_frame(level)))
+        sheet = whole.sheet(level, percent=True)
     display(sheet)
 
 
@@ -121,27 +104,6 @@ def _workbook(table: "pl.DataFrame") -> bytes:
     with Workbook(content, _WORKBOOK) as book:
         table.write_excel(book, autofit=True, float_precision=6)
     return content.getvalue()
-
-
-def _csv(table: "pl.DataFrame") -> bytes:
-    """The table as CSV, with an apostrophe before what a spreadsheet would carry out: in a cell of
-    text, or in a part of it that may become a cell, a sign that begins a formula. Numbers stay.
-    """
-    import polars as pl
-    import polars.selectors as cs
-
-    def safe(texts: pl.Expr) -> pl.Expr:
-        marked = texts.str.replace_all(_INNER_FORMULA, "${1}'${2}").str.replace(_FORMULA, "'${0}")
-        return pl.when(texts.str.contains(_NUMBER)).then(texts).otherwise(marked)
-
-    labels = cs.string() | cs.categorical() | cs.enum()
-    headings = pl.select(safe(pl.lit(pl.Series(table.columns)))).to_series()
-    safe_table = table.with_columns(safe(labels.cast(pl.String)))
-    renamed = safe_table.rename(dict(zip(table.columns, headings, strict=True)))
-    return renamed.write_csv(quote_style="non_numeric").encode()
-
-
-_FILES = {".csv": _csv, ".xlsx": _workbook}
 
 
 def _draw(results: Any, level: float, path: Path) -> None:

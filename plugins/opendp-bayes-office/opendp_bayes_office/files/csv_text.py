@@ -13,11 +13,9 @@ from typing import Any, BinaryIO, TextIO
 
 from opendp_bayes_office.files.encodings import UTF_8
 
-_GZIP, _UTF_16 = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")
+_GZIP = b"\x1f\x8b"
 #: Characters that are decoded at a time, and the most that quotes may hold together.
 _BLOCK, _LONGEST = 1 << 20, 1 << 26
-#: The first line by which Excel says what separates values.
-_SAYS = re.compile(r'"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)
 #: Encodings of units of several bytes, and those by which they are read: the mark of a file says
 #: which of two it is.
 _UNITS = {name: (name,) for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")} | {
@@ -44,13 +42,8 @@ def decoded(stream: Any, encoding: str) -> Iterator[TextIO]:
     """The text of a buffered stream, which may be compressed and stays open; lines end as they do
     there.
     """
-    start = stream.peek(4)
-    if encoding == UTF_8 and start.startswith(_UTF_16):
-        raise _TextError(
-            "is text in UTF-16. Say so: --encoding utf-16, or in a specification encoding ="
-            " 'utf-16'."
-        )
-    content = gzip.GzipFile(fileobj=stream) if start.startswith(_GZIP) else stream
+    is_compressed = stream.peek(2).startswith(_GZIP)
+    content = gzip.GzipFile(fileobj=stream) if is_compressed else stream
     text = io.TextIOWrapper(content, encoding, newline="")
     try:
         yield text
@@ -70,30 +63,28 @@ def text_errors(name: str, encoding: str) -> Iterator[None]:
         problem = str(error)
     except UnicodeError:
         problem = (
-            f"is not text in {encoding}. Name the encoding that it is in: --encoding latin-1, for"
-            " example, or in a specification encoding = 'latin-1'."
+            f"is not text in {encoding}. Name the encoding that it is in, such as latin-1, or"
+            " utf-16 where it was saved as Unicode: --encoding latin-1, or in a specification"
+            " encoding = 'latin-1'."
         )
     except (OSError, EOFError, zlib.error):
         problem = "cannot be read as CSV; check that it is what its extension says."
     raise FileError(f"data={name}: {problem}")
 
 
-def header_of(text: TextIO) -> tuple[str, str | None]:
+def header_of(text: TextIO) -> str:
     """The first line that is not empty, and those that its quotes include, but no more than a
-    block: a quote that nothing ends would include the whole file. Before it there may be a line
-    that says what separates values, and which character that is.
+    block: a quote that nothing ends would include the whole file.
     """
-    lines, quotes, said = "", 0, None
+    lines = ""
     while len(lines) < _BLOCK and (line := text.readline(_BLOCK)):
-        line = line if lines else line.removeprefix("\ufeff")
-        if not lines and (separator := _SAYS.fullmatch(line)):
-            said = separator[1]
-        elif lines or line.strip():
-            lines, quotes = lines + line, quotes + line.count('"')
-            if quotes % 2 == 0:
-                break
+        lines += line if lines else line.removeprefix("\ufeff")
+        if not lines.strip():
+            lines = ""
+        elif lines.count('"') % 2 == 0:
+            break
     _check_ends(lines, text.encoding)
-    return _with_plain_ends(lines).rstrip("\n"), said
+    return _with_plain_ends(lines).rstrip("\n")
 
 
 def values_of(line: str, separator: str, *, trim: bool, strict: bool = False) -> list[str]:
@@ -122,12 +113,9 @@ def _check_ends(lines: str, encoding: str) -> None:
                 raise UnicodeError
 
 
-def copy_records(
-    text: TextIO, copy: BinaryIO, separator: str, *, trim: bool, keep_blank: bool
-) -> None:
+def copy_records(text: TextIO, copy: BinaryIO, separator: str, *, trim: bool) -> None:
     """Append the rest of a text to a copy in UTF-8, in which every line ends with LF, and every
-    quote begins or ends a value or is doubled. Lines of blanks alone are left out, or are to be
-    kept, without a character.
+    quote begins or ends a value or is doubled. Lines of blanks alone are left out.
 
     Raises
     ------
@@ -138,15 +126,14 @@ def copy_records(
     of = re.escape(separator)
     blank = re.compile(rf"^[^\S\n{of}]*\n", re.MULTILINE)
     quoted = re.compile(rf'(?<![^\n{of}])"[^"]*(?:""[^"]*)*"(?![^\n{of}])')
-    empty = "\n" if keep_blank else ""
     for block in _blocks(text):
         if '"' not in block:
-            block = blank.sub(empty, block)
+            block = blank.sub("", block)
         elif '"' in quoted.sub("", block) or blank.search(block):
-            records = _records(block.split("\n")[:-1])
             block = "".join(
-                empty if blank.fullmatch(f"{record}\n") else _rewritten(record, separator, trim)
-                for record in records
+                _rewritten(record, separator, trim)
+                for record in _records(block.split("\n")[:-1])
+                if not blank.fullmatch(f"{record}\n")
             )
         copy.write(block.encode(UTF_8))
 

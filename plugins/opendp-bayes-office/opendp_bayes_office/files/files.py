@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,7 +13,6 @@ from typing import Any
 
 import polars as pl
 
-from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.trusted.kinds import ColumnKind, column_named, kind_of
@@ -29,7 +27,7 @@ from opendp_bayes_office.files.csv_text import (
     values_of,
 )
 from opendp_bayes_office.files.encodings import UTF_8, as_encoding, as_separator, check_text
-from opendp_bayes_office.files.reading import Reading, Steps, Value, as_text
+from opendp_bayes_office.files.reading import Reading, Steps
 from opendp_bayes_office.files.tables import (
     LABELLED,
     STATISTICAL,
@@ -80,11 +78,6 @@ class Source:
     how: Reading
     frame: pl.LazyFrame | None = None
     table: Any = None
-
-    @property
-    def title(self) -> str:
-        """Its name without the extension."""
-        return re.sub(rf"{re.escape(self.extension)}$", "", self.name, flags=re.IGNORECASE)
 
     @property
     def kind(self) -> str:
@@ -164,24 +157,6 @@ class Source:
         labels = {} if self.table is None else self.table.labels.get(column, {})
         return {code: label.strip() if self.how.trim else label for code, label in labels.items()}
 
-    def understood(self, column: str, value: Value) -> Value:
-        """A value that somebody names, as the records have it: a code that the file describes is
-        its label.
-
-        Raises
-        ------
-        ValueError
-            For a text that is a code, and the label of another one.
-        """
-        labels, text = self.labels(column), as_text(value)
-        label = labels.get(text, value)
-        if label not in (value, text) and isinstance(value, str) and text in labels.values():
-            raise ValueError(
-                f"{told(value)}: is a code, and the label of another one; write the code that is"
-                " meant as a whole number."
-            )
-        return label
-
     def codebook(self, column: str, steps: Steps) -> list[str]:
         """The value labels of a column, in the order of their codes, but for those of codes that
         stand for no value.
@@ -215,14 +190,13 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
     for option, kinds in (
         ("separator", ("CSV",)),
         ("encoding", ("CSV", *STATISTICAL)),
-        ("blank_lines", ("CSV",)),
         ("rows_above", ("CSV", WORKBOOK)),
         ("skip_rows", ("CSV", WORKBOOK)),
         ("labels", ("SAS",) if isinstance(how.labels, str) else LABELLED),
         ("sheet", (WORKBOOK,)),
     ):
         value = getattr(how, option)
-        if value not in (None, False, "skip") and kind not in kinds:
+        if value not in (None, False) and kind not in kinds:
             of_sas = ", or name the catalogue with the labels, labels='formats.sas7bcat'"
             raise ValueError(
                 f"{option}={value!r}: is for {' and '.join(kinds)}, and {path.name} is {kind};"
@@ -273,16 +247,11 @@ def _csv(data: Source, opened: ExitStack) -> Table:
         )
         stream: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
         text = opened.enter_context(decoded(stream, encoding))
-        marked = None
-        for _ in range(how.rows_above + 1):
-            header, mark = header_of(text)
-            marked = mark or marked
-        for _ in range(how.skip_rows):
-            header_of(text)
+        lines = [header_of(text) for _ in range(how.rows_above + 1 + how.skip_rows)]
     usual = "\t" if data.extension.startswith(".tsv") else ","
     try:
-        separator = as_separator(how.separator or marked or usual, encoding)
-        names = values_of(header, separator, trim=how.trim)
+        separator = as_separator(how.separator or usual, encoding)
+        names = values_of(lines[how.rows_above], separator, trim=how.trim)
     except ValueError as error:
         raise FileError(f"data={data.name}: {error}") from None
     except csv.Error:
@@ -291,9 +260,9 @@ def _csv(data: Source, opened: ExitStack) -> Table:
         raise FileError(
             f"data={data.name}: cannot be read as CSV; its first line must name the columns."
         )
-    keep = how.blank_lines == "null"
-    copy = partial(copy_records, text, separator=separator, trim=how.trim, keep_blank=keep)
-    return Table(tuple(names), copy, separator)
+    return Table(
+        tuple(names), partial(copy_records, text, separator=separator, trim=how.trim), separator
+    )
 
 
 def read(
@@ -363,38 +332,11 @@ def frame_of(
     """
     persons = [] if identifier is None else [identifier]
     kinds = kinds_of(data, [*columns, *persons])
-    _check_codes(data, columns)
     values = {
         column: _cleaned(data, column, kinds[column], steps) for column, steps in columns.items()
     }
     values |= {column: _as_text(data, column, kinds[column]) for column in persons}
     return data.scan().select(value.alias(column) for column, value in values.items())
-
-
-def _check_codes(data: Source, columns: Mapping[str, Steps]) -> None:
-    """Refuse a code for no value that can never be there, by what the file says of its columns."""
-    kinds = kinds_of(data)
-    codes = [(code, [column]) for column, steps in columns.items() for code in steps.null_values]
-    codes += [(code, list(kinds)) for code in data.how.null_values]
-    for code, places in codes:
-        if not any(_can_be(data, column, kinds[column], as_text(code)) for column in places):
-            where = f"this column, {places[0]!r}" if len(places) == 1 else "any of its columns"
-            raise FileError(
-                f"data={data.name}: null_values={told(code)}: can never be a value in {where};"
-                " write it as the file has it, or leave it out."
-            )
-
-
-def _can_be(data: Source, column: str, kind: ColumnKind, code: str) -> bool:
-    """False if the description of a column says that no value of it reads so."""
-    if data.table is not None:
-        labels = data.labels(column)
-        return data.table.can_be(column, code) or code in labels or code in labels.values()
-    if kind.kind == "boolean":
-        return code in ("true", "false")
-    if kind.kind == "integer":
-        return re.fullmatch(r"0|-?[1-9]\d*", code) is not None
-    return kind.declared is None or code in kind.declared
 
 
 def _as_text(data: Source, column: str, kind: ColumnKind) -> pl.Expr:
@@ -432,18 +374,11 @@ def _refuse_absent(data: Source, schema: pl.Schema, column: str) -> None:
     if not data.may_lack_header:
         names = ", ".join(map(repr, schema))
         raise FileError(f"{where} {data.name}; must be one of {names}.")
-    line, separator = ("row", "") if data.kind == WORKBOOK else ("line", data.table.separator)
-    separated = f", and --separator, which is {separator!r}" if separator else ""
-    names = data.header[0] if len(data.header) == 1 else ""
-    mark = next((mark for mark in ";\t|" if column in names.split(mark)), "")
-    advice = (
-        f"Try --separator {'tab' if mark == chr(9) else repr(mark)}."
-        if mark
-        else "There is a similar name."
-        if meant(column, schema)
-        else f"Where {line}s stand above the names, count them: --rows-above 1."
-    )
+    line, mark = "row", ""
+    if data.kind == "CSV":
+        line, mark = "line", f", and --separator, which is {data.table.separator!r}"
     raise FileError(
         f"{where} the first {line} of {data.name}, which must name the columns; check spelling,"
-        f" capitals and blanks{separated}. {advice}"
+        f" capitals and blanks{mark}. Where {line}s stand above the names, count them:"
+        " --rows-above 1."
     )

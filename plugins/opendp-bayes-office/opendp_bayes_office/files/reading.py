@@ -1,7 +1,7 @@
 """Fields on the reading of a file with data, which its owner states."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -47,10 +47,6 @@ class Reading(Part, frozen=True, kw_only=True):
         bool, says("Leave out blanks around every text, and around the names of a CSV file.")
     ] = False
     null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
-    blank_lines: Annotated[
-        Literal["skip", "null"],
-        says("An empty line of CSV is no record (skip), or one without a value (null)."),
-    ] = "skip"
     rows_above: Annotated[
         int, msgspec.Meta(ge=0, description="Rows of CSV or a sheet above the names, not empty.")
     ] = 0
@@ -82,7 +78,6 @@ class Reading(Part, frozen=True, kw_only=True):
             self.null_values and f"What reads {_either(self.null_values)} is no value.",
             self.rows_above and f"Rows above the names: {self.rows_above}.",
             self.skip_rows and f"Rows below the names that are no records: {self.skip_rows}.",
-            self.blank_lines == "null" and "Empty lines are records without a value.",
         ]
         for name, steps in columns.items():
             said += [

@@ -55,14 +55,6 @@ _DAY = 86_400_000
 #: Days from 1970 of the first day of the year 1 and the last one of 9999.
 _YEARS = (-719_162, 2_932_896)
 _DAYS_AS, _TIMES_AS = "%Y-%m-%d", "%Y-%m-%d %H:%M:%S"
-#: What values look like that are read as text.
-_NUMBERS, _DAYS = r"-?(0|[1-9]\d*)(\.\d*[1-9])?(e-?\d+)?", r"\d{4}-\d\d-\d\d"
-_FORMS: dict[pl.DataType, str] = {
-    pl.Int64(): _NUMBERS,
-    pl.Float64(): _NUMBERS,
-    pl.Date(): _DAYS,
-    pl.Datetime("ms"): rf"{_DAYS} \d\d:\d\d:\d\d",
-}
 #: The most rows of a sheet, as in Excel and LibreOffice.
 MOST_ROWS = 1 << 20
 T = TypeVar("T")
@@ -96,11 +88,6 @@ class Table:
     separator: str = ","
     types: Mapping[str, pl.DataType] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def can_be(self, column: str, value: str) -> bool:
-        """False if the type of a column says that no value of it reads so."""
-        form = _FORMS.get(self.types.get(column, pl.String()), "(?s:.*)")
-        return re.fullmatch(form, value) is not None
 
     def typed(self, text: pl.LazyFrame) -> pl.LazyFrame:
         """The columns in their types, row by row; what does not fit is null."""

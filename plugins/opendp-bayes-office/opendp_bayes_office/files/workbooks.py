@@ -108,16 +108,18 @@ def opened_workbook(path: Path) -> Any:
     """The workbook of openpyxl's in a file, if no part of it is too large."""
     with zipfile.ZipFile(path) as archive:  # which reads no more of a part than is stated there
         for item in archive.infolist():
-            part = item.filename.lower()
-            is_list = part.endswith((".rels", "[content_types].xml", "workbook.xml", "styles.xml"))
-            if item.file_size > (
-                _LISTS if is_list else _SHEETS if "/worksheets/" in part else _OTHERS
-            ):
+            if item.file_size > _most_bytes(item.filename.lower()):
                 raise TooLargeError
     book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
     if not book.worksheets:  # as of Strict Open XML, which openpyxl does not read
         raise ValueError
     return book
+
+
+def _most_bytes(part: str) -> int:
+    if part.endswith((".rels", "[content_types].xml", "workbook.xml", "styles.xml")):
+        return _LISTS
+    return _SHEETS if "/worksheets/" in part else _OTHERS
 
 
 def rows_of(sheet: Any) -> Iterator[Row]:

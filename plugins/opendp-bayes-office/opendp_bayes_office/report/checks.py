@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from opendp_bayes_office.files.encodings import check_text
 from opendp_bayes_office.report.field_errors import FieldError
-from opendp_bayes_office.report.specification import DROP, Column, Result, Specification, texts
+from opendp_bayes_office.report.specification import DROP, Column, Result, Specification
 
 #: Whether something is wrong, where, as the steps to it, and what it must be.
 Rule = tuple[bool, Sequence[str | int], str]
@@ -13,12 +13,10 @@ _JOINT = "does not go with joint, which estimates all results together. Leave it
 _POOLED = "does not go with pooled, which learns how alike the groups are. Leave it out."
 
 
-def check(specification: Specification, *, understood: bool = False) -> None:
-    """Raise `ValueError` for the first problem. Until codes are `understood` as the labels that a
-    file has, a recode may name either.
-    """
+def check(specification: Specification) -> None:
+    """Raise `ValueError` for the first problem."""
     check_text(specification.separator, specification.encoding)
-    refuse(_rules(specification, understood or not specification.labels))
+    refuse(_rules(specification))
 
 
 def refuse(rules: Iterable[Rule]) -> None:
@@ -28,13 +26,13 @@ def refuse(rules: Iterable[Rule]) -> None:
             raise FieldError(path, problem)
 
 
-def _rules(specification: Specification, understood: bool) -> Iterator[Rule]:
+def _rules(specification: Specification) -> Iterator[Rule]:
     privacy = specification.privacy
     yield from (
         (
             (privacy.epsilon is None) == (privacy.rho is None),
             ("privacy",),
-            "must have epsilon or rho, and not both, such as epsilon = 1.0.",
+            "must have epsilon or rho, and not both, such as epsilon = 1.0, or --epsilon 1.",
         ),
         (
             (privacy.identifier is None) != (privacy.rows_per_identifier is None),
@@ -49,7 +47,7 @@ def _rules(specification: Specification, understood: bool) -> Iterator[Rule]:
         ),
     )
     for column, stated in specification.columns.items():
-        for is_wrong, field, problem in _rules_of_column(stated, specification, understood):
+        for is_wrong, field, problem in _rules_of_column(stated, specification):
             yield is_wrong, ("columns", column, *field), problem
     headings = [result.heading for result in specification.results]
     for number, result in enumerate(specification.results):
@@ -62,19 +60,9 @@ def _rules(specification: Specification, understood: bool) -> Iterator[Rule]:
             yield is_wrong, ("results", number, *field), problem
 
 
-def _rules_of_column(
-    column: Column, specification: Specification, understood: bool
-) -> Iterator[Rule]:
+def _rules_of_column(column: Column, specification: Specification) -> Iterator[Rule]:
     categories, codes, labels = column.listed or [], specification.codes(column), column.labels
-    named: dict[str, list[str]] = {
-        "categories": categories,
-        "always": texts(column.always),
-        "recode": list(column.recode),
-        "null_values": texts(column.null_values),
-        "nulls": texts(filter(None, [column.nulls])),
-        "unknown": texts(filter(None, [column.unknown])),
-    }
-    for field, values in named.items():
+    for field, values in column.named.items():
         for value in values:
             yield (
                 value in codes and field in ("categories", "always", "recode"),
@@ -91,8 +79,7 @@ def _rules_of_column(
     counted = [*categories, column.counted_nulls, column.counted_unknown]
     for value, label in column.recoded.items():
         yield (
-            understood
-            and (value in categories or (column.listed is not None and label not in counted)),
+            value in categories or (column.listed is not None and label not in counted),
             ("recode",),
             f"{{{value!r}: {label!r}}}: must lead from a value that is no category to one, or to"
             " the label of nulls or unknown.",

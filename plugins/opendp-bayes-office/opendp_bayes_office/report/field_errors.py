@@ -8,7 +8,7 @@ class SpecificationError(ValueError):
 
 
 class FieldError(SpecificationError):
-    """A field of a specification is wrong; `path` gives the steps to it, and `problem` says how.
+    """A field of a specification is wrong: a path of steps to it, and the problem.
 
     Examples
     --------
@@ -17,12 +17,10 @@ class FieldError(SpecificationError):
     """
 
     def __init__(self, path: Sequence[str | int], problem: str) -> None:
-        steps = (
-            f"[{step}]"
-            if isinstance(step, int)
-            else (f".{step}" if step and "." not in step else f'."{step}"')
-            for step in path
-        )
+        steps = (f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in path)
         where = "".join(steps).lstrip(".") or "the file"
         super().__init__(f"{where}{'' if problem.startswith('=') else ': '}{problem}")
-        self.path, self.problem = tuple(path), problem
+
+
+def _shown(step: str) -> str:
+    return step if step and "." not in step else f'"{step}"'

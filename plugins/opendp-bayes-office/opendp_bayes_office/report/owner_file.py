@@ -15,9 +15,15 @@ from opendp_bayes_office.files.encodings import check_text
 from opendp_bayes_office.files.reading import Part, Reading, Steps, Value, as_text, says
 from opendp_bayes_office.report.checks import Rule, refuse
 from opendp_bayes_office.report.field_errors import FieldError
-from opendp_bayes_office.report.specification import DISCOVER, Rows, Share, Unit, Values, texts
-
-_AtMost = Annotated[float, msgspec.Meta(gt=0)]
+from opendp_bayes_office.report.specification import (
+    DISCOVER,
+    Positive,
+    Rows,
+    Share,
+    Unit,
+    Values,
+    texts,
+)
 
 
 class OwnersPrivacy(Unit, frozen=True, kw_only=True):
@@ -65,8 +71,8 @@ class OwnerFile(Reading, frozen=True, kw_only=True):
     plugins: Annotated[
         list[str], says("Mechanisms of installed plugins that a question may name.")
     ] = msgspec.field(default_factory=list)
-    epsilon_at_most: Annotated[_AtMost | None, says("The most ε of one run.")] = None
-    rho_at_most: Annotated[_AtMost | None, says("The most ρ of one run.")] = None
+    epsilon_at_most: Annotated[Positive | None, says("The most ε of one run.")] = None
+    rho_at_most: Annotated[Positive | None, says("The most ρ of one run.")] = None
     delta_at_most: Annotated[Share | None, says("The most δ of one run.")] = None
     privacy: OwnersPrivacy
     columns: Annotated[dict[str, OwnersColumn], says("Columns that may be asked for, by name.")]

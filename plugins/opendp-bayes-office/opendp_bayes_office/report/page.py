@@ -91,11 +91,9 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
     return {
         "heading": heading,
         "text": result.text,
-        "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end, specification.percent, say)),
+        "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end, say)),
         "left": max(frame.height - _MOST_ROWS, 0),
-        "end": say.number(
-            f"{float(f'{100 * end:.2g}'):g} %" if specification.percent else f"{end:.2g}"
-        ),
+        "end": say.number(f"{float(f'{100 * end:.2g}'):g} %"),
         "grouped": any(group is not None for group in groups),
         "notes": [*notes, *filter(None, remarks.values())],
         "remarks": [note for note, translation in remarks.items() if not translation],
@@ -177,19 +175,13 @@ def _quantiles(
 
 
 def _rows(
-    frame: pl.DataFrame,
-    names: list[str],
-    groups: list[str | None],
-    end: float,
-    percent: bool,
-    say: Language,
+    frame: pl.DataFrame, names: list[str], groups: list[str | None], end: float, say: Language
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a table, the numbers as text, and where the picture has them, in per cent of its
-    `end`.
+    """The rows of a table, shares in per cent as text, and where the picture has them, in per cent
+    of its `end`.
     """
     narrowest = min((frame["upper"] - frame["lower"]).to_list(), default=1.0)
-    decimals = min(max(2, 1 - math.floor(math.log10(max(narrowest, 1e-4)))), 4)
-    scale, places, unit = (100, decimals - 2, " %") if percent else (1, decimals, "")
+    places = min(max(0, -1 - math.floor(math.log10(max(narrowest, 1e-4)))), 2)
     for row, label, group in zip(frame.iter_rows(named=True), names, groups, strict=False):
         mean, lower, upper = (row[number] for number in ("mean", "lower", "upper"))
         yield {
@@ -197,11 +189,11 @@ def _rows(
             "name": label,
             "count": row["count"],
             "among_all": row["among_all"],
-            "mean": say.number(f"{scale * mean:.{places}f}{unit}"),
+            "mean": say.number(f"{100 * mean:.{places}f} %"),
             "interval": say(
                 "%(lower)s to %(upper)s",
-                lower=say.number(f"{scale * lower:.{places}f}"),
-                upper=say.number(f"{scale * upper:.{places}f}{unit}"),
+                lower=say.number(f"{100 * lower:.{places}f}"),
+                upper=say.number(f"{100 * upper:.{places}f} %"),
             ),
             "at": round(100 * mean / end, 3),
             "low": round(100 * lower / end, 3),

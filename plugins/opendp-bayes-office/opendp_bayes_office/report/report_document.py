@@ -45,7 +45,7 @@ class Report:
 
     def sheet(self) -> Sheet:
         """The sheet of the releases; computes their posteriors."""
-        sheet: Sheet = self.results.sheet(percent=self.specification.percent)
+        sheet: Sheet = self.results.sheet(percent=True)
         return sheet if len(self.survey) > 1 else replace(sheet, title=self.specification.title)
 
     @classmethod

@@ -15,7 +15,7 @@ from opendp_bayes_office.report.language import Tag
 DROP = "DROP"
 #: OpenDP counts rows in 32 bits, two for each change.
 MOST_ROWS = 2**31 - 1
-_Positive = Annotated[float, msgspec.Meta(gt=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
 Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Number = Annotated[int, msgspec.Meta(ge=1, le=int(LARGEST_CONCENTRATION))]
 Rows = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
@@ -38,9 +38,9 @@ class Unit(Part, frozen=True, kw_only=True):
 class Privacy(Unit, frozen=True, kw_only=True):
     """The people whom the report protects, and the budget for all results together."""
 
-    epsilon: Annotated[_Positive | None, says("Budget ε; either this or rho.")] = None
+    epsilon: Annotated[Positive | None, says("Budget ε; either this or rho.")] = None
     rho: Annotated[
-        _Positive | None, says("Budget ρ of zero-concentrated differential privacy (zCDP).")
+        Positive | None, says("Budget ρ of zero-concentrated differential privacy (zCDP).")
     ] = None
     delta: Annotated[Share | None, says("The δ that goes with ε or ρ.")] = None
     guess_size: Annotated[
@@ -100,6 +100,18 @@ class Column(Steps, frozen=True, kw_only=True):
         """The categories that are listed; None where they are those of the type, or discovered."""
         is_list = isinstance(self.categories, list)
         return texts(self.categories or ()) if is_list else None
+
+    @property
+    def named(self) -> dict[str, list[str]]:
+        """The values of its records that each field names."""
+        return {
+            "categories": self.listed or [],
+            "always": texts(self.always),
+            "recode": list(self.recode),
+            "null_values": texts(self.null_values),
+            "nulls": texts([] if self.nulls is None else [self.nulls]),
+            "unknown": texts([] if self.unknown is None else [self.unknown]),
+        }
 
     @property
     def counted_nulls(self) -> str | None:
@@ -163,7 +175,7 @@ class Result(Part, frozen=True, kw_only=True):
             " records that are not shown, such as 0.2."
         ),
     ] = None
-    share: Annotated[_Positive, says("Weight of the result in the budget.")] = 1.0
+    share: Annotated[Positive, says("Weight of the result in the budget.")] = 1.0
     mechanism: Annotated[
         str, says("The name of a mechanism, or auto, which chooses by public things only.")
     ] = "auto"
@@ -196,7 +208,6 @@ class Specification(Reading, frozen=True, kw_only=True):
     joint: Annotated[
         bool, says("Estimate all results together, so that the tables agree with each other.")
     ] = False
-    percent: Annotated[bool, says("Whether the page shows shares in per cent.")] = True
     language: Annotated[
         Tag, says("The language of the page's own sentences, with its decimal mark.")
     ] = "en"

@@ -8,12 +8,11 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
-from itertools import chain
 from operator import getitem
-from typing import Any
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec.inspect import ListType, LiteralType, Metadata, NoneType, UnionType, type_info
 
 from opendp_bayes.display.tables import CONTROLS
 from opendp_bayes.mathematics.telling import depth_told, meant, told
@@ -147,11 +146,7 @@ def _convert(document: Any, kind: type[Any], above: tuple[str, ...] = ()) -> Any
     steps = [step or int(number) for step, number in _STEP.findall(where.rstrip("`"))]
     path = (*above, *steps)
     if field := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", what):
-        names = [
-            known_field.name
-            for member in _types(kind, steps)
-            for known_field in getattr(member, "fields", ())
-        ]
+        names = _hint(kind, steps).__struct_fields__
         raise FieldError(
             (*path, field[2]),
             f"is not a field; must be one of {', '.join(names)}.{meant(field[2], names)}"
@@ -159,7 +154,7 @@ def _convert(document: Any, kind: type[Any], above: tuple[str, ...] = ()) -> Any
             else "is missing; add it. The page Reports lists all fields.",
         )
     if what.startswith("Invalid enum value"):
-        must = " or ".join(chain.from_iterable(map(_choices, _types(kind, steps))))
+        must = _choices(_hint(kind, steps))
     else:
         must = re.sub(
             "`(.*?)`", _in_words, what.partition(", got ")[0].removeprefix("Expected ")
@@ -172,32 +167,20 @@ def _in_words(types: re.Match[str]) -> str:
     return " or ".join(words for name, words in _TYPES.items() if name in types[1].split(" | "))
 
 
-def _choices(kind: Any) -> list[str]:
-    """The words of a type of texts, or the name of another type."""
-    return (
-        list(map(repr, kind.values))
-        if isinstance(kind, LiteralType)
-        else [_TYPES[type(kind).__name__.removesuffix("Type").lower()]]
+def _choices(hint: Any) -> str:
+    """The words that a type takes, and the names of the other types beside it."""
+    members = [hint] if get_origin(hint) is Literal else get_args(hint)
+    return " or ".join(
+        " or ".join(map(repr, get_args(member)))
+        if get_origin(member) is Literal
+        else _TYPES[(get_origin(member) or member).__name__]
+        for member in members
+        if member is not NoneType
     )
 
 
-def _types(root: Any, steps: Sequence[str | int]) -> list[Any]:
-    """The types that a field may have, by the steps to it, but for none."""
-    kinds = _members(type_info(root))
+def _hint(kind: Any, steps: Sequence[str | int]) -> Any:
+    """The type of a field, by the steps to it from a table."""
     for step in steps:
-        inner = [
-            field.type
-            for kind in kinds
-            for field in getattr(kind, "fields", ())
-            if field.name == step
-        ] or [kind.item_type for kind in kinds if isinstance(kind, ListType)]
-        kinds = [member for kind in inner for member in _members(kind)]
-    return kinds
-
-
-def _members(kind: Any) -> list[Any]:
-    """The types of a union, or of a type without its description."""
-    if isinstance(kind, Metadata):
-        return _members(kind.type)
-    members = kind.types if isinstance(kind, UnionType) else [kind]
-    return [member for member in members if not isinstance(member, NoneType)]
+        kind = get_type_hints(kind)[step] if isinstance(step, str) else get_args(kind)[0]
+    return kind

@@ -103,11 +103,8 @@ SAID = (
     "In vote, what reads '?' is no value.",
     "Rows above the names: 1.",
     "Rows below the names that are no records: 2.",
-    "Empty lines are records without a value.",
 )
-FILE = (
-    'trim = true\nnull_values = ["NA", "-99"]\nblank_lines = "null"\nrows_above = 1\nskip_rows = 2'
-)
+FILE = 'trim = true\nnull_values = ["NA", "-99"]\nrows_above = 1\nskip_rows = 2'
 
 
 def said(*arguments: object) -> str:
@@ -130,7 +127,7 @@ def test_the_owner_states_it_and_nobody_else(tmp_path: Path, command: str) -> No
         else ("release", facts, "--column", "vote", "--epsilon", 1e5)
     )
     release = ob.Release.from_json(run(*how, "-o", "-"))
-    counts = {"yes": 1, "no": 1, "none": 4, "other": 0}
+    counts = {"yes": 1, "no": 1, "none": 3, "other": 0}
     assert dict(zip(release.categories, release.counts, strict=True)) == counts
     shown = said(*how)
     assert all(sentence in shown for sentence in SAID)
@@ -143,7 +140,7 @@ def test_the_owner_states_it_and_nobody_else(tmp_path: Path, command: str) -> No
 def test_a_specification_says_nothing_of_it_unless_asked() -> None:
     text = HEAD.format(file="") + f"[columns.vote]\n{LABELS}\n" + RESULT.format(column="vote")
     found: Specification = read_specification(text)
-    assert (found.trim, found.null_values, found.blank_lines) == (False, [], "skip")
+    assert (found.trim, found.null_values) == (False, [])
 
 
 @pytest.mark.parametrize("unknown", ["other", "DROP"])

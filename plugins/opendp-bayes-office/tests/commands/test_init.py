@@ -1,55 +1,57 @@
-"""A specification from a code book: the codes are categories, and their labels are on the page."""
+"""`opendp-bayes init`: a specification of names and types alone."""
 
+import re
 from pathlib import Path
 
+import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
 
-BOOK = """column,code,label
-vote,1,yes
-vote,2,no
-vote,9,"no answer, or none"
-town,a,Aford
-town,b,Bury
-town,,nobody
-"""
-DATA = "id,town,vote,age\n" + "1,a,1,30\n2,b,2,40\n3,a,9,50\n" * 200
+
+def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
+    columns = {"kind": ["b", "b"], "flag": [True, True], 'a "name"': ["secret", "secret"]}
+    numbers = {"number": [31415926, 1], "weight": [0.5, 31415926.0]}
+    kinds = {"kind": pl.Enum(["a", "b"])}
+    secret = pl.DataFrame(columns | numbers, schema_overrides=kinds)
+    texts = []
+    for frame in (secret, secret.clear()):
+        frame.write_parquet(tmp_path / "data.parquet")
+        texts.append(run("init", tmp_path / "data.parquet", "--categories", "number=1,2"))
+    assert texts[0] == texts[1], "the same of no rows"
+    assert "secret" not in texts[0]
+    assert "31415926" not in texts[0]
+    found = read_specification(texts[0])
+    assert [result.column for result in found.results] == ["kind", "flag", "number"]
+    assert found.columns["number"].categories == ["1", "2"]
+    assert "weight] has type Float64, which is not counted" in texts[0]
 
 
-@pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("v.csv").write_text(DATA)
-    Path("book.csv").write_text(BOOK)
+# --- a file without a header, and text in another encoding
+
+#: A record, in which nothing may be told from a name, and what is typed by mistake.
+RECORDS = ["Jane Doe,1960,HIV", "vote,town,age", "1,2,3", '"Doe, Jane",,HIV', "a", "é,x"]
+ASKED = [(), ("--column", "absent"), ("--categories", "absent=a,b"), ("--separator", ";")]
+ASKED += [("--encoding", "latin-1"), ("--epsilon", "0.5")]
 
 
-def test_a_code_book_gives_categories_and_labels_in_its_order() -> None:
-    run("init", "v.csv", "--codebook", "book.csv", "-o", "w.toml")
-    columns = read_specification(Path("w.toml").read_text()).columns
-    assert {name: (column.categories, column.labels) for name, column in columns.items()} == {
-        "town": (["a", "b"], ["Aford", "Bury"]),
-        "vote": (["1", "2", "9"], ["yes", "no", "no answer, or none"]),
-    }
-    run("report", "w.toml", "v.csv", "-o", "w.html")
-    page = Path("w.html").read_text()
-    assert all(f"<bdi>{label}</bdi>" in page for label in ("yes", "no", "Aford", "Bury"))
-
-
-@pytest.mark.parametrize(
-    ("book", "message"),
-    [
-        ("vote,1,yes\n", "in UTF-8 and with commas, whose first line names"),
-        ("column,code\nvote,1\n", "in UTF-8 and with commas, whose first line names"),
-        (None, "in UTF-8 and with commas, whose first line names"),
-        (BOOK + "vote,1,maybe\n", "code '1' of column 'vote' has two labels"),
-    ],
-)
-def test_what_is_no_code_book_is_refused(book: str | None, message: str) -> None:
-    Path("other.csv").unlink(missing_ok=True)
-    if book is not None:
-        Path("other.csv").write_text(book)
-    said = run("init", "v.csv", "--codebook", "other.csv", code=2)
-    assert said.startswith("opendp-bayes: --codebook other.csv: ")
-    assert message in " ".join(said.split())
+@pytest.mark.parametrize("arguments", ASKED)
+@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize("first", RECORDS)
+def test_init_writes_no_name_that_may_be_a_value(first, piped, arguments, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(f"{first}\n{first}\n")
+    place, content = ("-", path.read_bytes()) if piped else (str(path), b"")
+    result = CliRunner().invoke(app, ["init", place, *arguments], input=content)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    told = result.stderr.replace(str(path), "").replace("data.csv", "")
+    assert re.search(
+        r"its first line may be data, .* --column vote --column age, or say with --header"
+        r"|column 'absent' is not in the first line",
+        told,
+    ), told
+    assert not any(value in told for value in ("Jane", "1960", "HIV", "town", "é", "2,3"))

@@ -44,7 +44,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-ONE_OF_TWO = "--epsilon or --rho: give one of them"
+ONE_OF_TWO = "privacy: must have epsilon or rho"
 PERSONS = r"'code' is the identifier; count another"
 ABSENT = "column 'absent' is not in votes.parquet"
 AB = "vote --categories a,b --epsilon 1"
@@ -66,7 +66,7 @@ AB = "vote --categories a,b --epsilon 1"
         (f"{AB} --prior 1,2", r"prior=\[1.0, 2.0\]: .*must have 3"),
         (f"{AB} --mechanism nope", r"mechanism='nope': .*available: .*laplace_parameters"),
         (f"{AB} --mechanism hellinger_exponential", r"its candidates .*must be public"),
-        ("vote --epsilon 1", r"--categories of vote: is missing; list all of them"),
+        ("vote --epsilon 1", r"columns.vote.categories: is missing; list all of them"),
         ("vote --categories a --epsilon 1 --unknown DROP", r"categories=\['a'\]: .*at least two"),
         ("vote --categories a,a --epsilon 1", r"must not repeat a label"),
         ("vote --categories a,,b --epsilon 1", r"--categories 'a,,b': .*none of them empty"),
@@ -82,8 +82,9 @@ AB = "vote --categories a,b --epsilon 1"
         (f"{AB} --nulls drop", r"nulls='drop': .*of that name"),
         ("enum --size 0 --nulls n --epsilon 1", r"size=0: must be .*>= 1"),
         ("enum --epsilon 1 --epsilon 2", r"--epsilon: .*more than once"),
-        (f"{AB} --categories b,c", r"--categories b?,?.*must be given once"),
-        ("enum --by vote --epsilon 1", r"--categories of vote: is missing"),
+        (f"{AB} --categories b,c", r"--categories: is given more than once"),
+        (f"{AB} --column won", r"--column: is given more than once"),
+        ("enum --by vote --epsilon 1", r"columns.vote.categories: is missing"),
         ("enum --by vote= --epsilon 1", r"--by vote='': .*separated by commas"),
         ("enum --by enum --epsilon 1", r"by='enum': is a column that is asked for"),
         ("enum --by absent --epsilon 1", ABSENT),
@@ -116,8 +117,7 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(files, options, message):
         ("votes.ods", "", r"has extension '\.ods'; .*Convert the file, a workbook to \.xlsx"),
         ("absent.csv", None, r"absent\.csv: is not a file"),
         ("empty.csv", "", r"cannot be read as CSV"),
-        ("semicolons.csv", "vote;town\na;x\n", r"Try --separator ';'\.$"),
-        ("tabs.csv", "vote\ttown\na\tx\n", r"which is ','\. Try --separator tab\.$"),
+        ("semicolons.csv", "vote;town\na;x\n", r"and --separator, which is ','\. "),
         ("spelled.csv", "colour,town\na,x\n", r"which is ','\. .*: --rows-above 1\.$"),
         ("text.parquet", "not one", r"cannot be read as Parquet"),
         ("text.arrow", "not one", r"cannot be read as Arrow"),
@@ -209,7 +209,7 @@ def test_version_help_and_completion() -> None:
 def test_help_names_values_by_words_of_readers(command: str) -> None:
     shown = run(*filter(None, [command]), "--help")
     assert "--help" in shown
-    assert re.findall(r"--(\S+) .*<\w+", shown) == []
+    assert re.findall(r"--(\S+) .*<(?!bool)\w+", shown) == []  # which flags have, as typer has it
     if command == "release":
         for name, word in (("epsilon", "NUMBER"), ("nulls", "LABEL"), ("column", "COLUMN")):
             assert re.search(rf"--{name} +{word} ", shown)
@@ -290,13 +290,11 @@ def test_the_installed_script(files: Path) -> None:
 
 def test_a_learned_prior_may_be_smooth(files: Path, tmp_path: Path) -> None:
     kept = tmp_path / "release.json"
-    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1", "--ordered", "vote")
+    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1", "--ordered")
     shown = run("release", files / "votes.csv", *options, "--output", kept)
     assert "smooth along vote" in shown
     assert "effects of the order" in " ".join(shown.split())
     assert ob.Release.from_json(kept.read_text()).ordered == ("vote",)
-    again = run("release", files / "votes.csv", *options[:6], "--ordered", "age", code=2)
-    assert "ordered=['age']: must be among the columns asked for" in again
     again = run("release", files / "votes.csv", *options, "--prior", "1", code=2)
     assert "ordered=['vote']: goes with a learned prior; leave out prior=1.0" in again
 

@@ -174,7 +174,7 @@ def test_text_that_is_marked_as_utf_16_says_how_to_read_it(tmp_path, encoding, p
     given = "-" if place == "standard input" else named(tmp_path, content, "")
     result = CliRunner().invoke(app, ["release", str(given), *OF_ACCENTS], input=content)
     assert result.exit_code == 2
-    assert "Say so: --encoding utf-16" in result.stderr
+    assert "utf-16 where it was saved as Unicode" in result.stderr
 
 
 def test_a_file_that_is_damaged_after_its_header(tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_table_of_another_kind_is_refused(saved, tmp_path):
     message = run("show", saved / "one.json", "-o", tmp_path / "t.ods", code=2)
-    assert "t.ods: must end in .csv or .xlsx, or be - for JSON." in message
-    message = run("show", saved / "one.json", "-o", tmp_path / "t", code=2)
-    assert "t: must end in .csv or .xlsx, or be - for JSON." in message
+    assert "t.ods: must end in .xlsx, or be - for JSON." in message
+    message = run("show", saved / "one.json", "-o", tmp_path / "t.csv", code=2)
+    assert "t.csv: must end in .xlsx, or be - for JSON." in message
 
 
 @pytest.mark.parametrize(

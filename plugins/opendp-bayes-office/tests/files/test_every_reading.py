@@ -51,7 +51,7 @@ ROWS = list(zip_longest(*COLUMNS.values()))
 #: Options of files of text, of sheets, of statistical files and of all.
 OF_ALL: dict[str, Any] = {"trim": True, "null_values": ["NA", "", -1]}
 OF_ROWS = OF_ALL | {"rows_above": 2, "skip_rows": 1}
-OF_TEXT = OF_ROWS | {"separator": ";", "encoding": "utf-16", "blank_lines": "null"}
+OF_TEXT = OF_ROWS | {"separator": ";", "encoding": "utf-16"}
 OF_LABELS = OF_ALL | {"labels": True}
 OPTIONS: dict[str, dict[str, Any]] = {
     ".csv": OF_TEXT,

@@ -103,7 +103,7 @@ def test_what_is_the_owners_is_refused(privacy: str, rest: str, result: str, mes
 #: Every way of reading a file, with another that a question may try.
 READ = {"separator": ('";"', '","'), "encoding": ('"latin-1"', '"cp437"')}
 READ |= dict.fromkeys(("trim", "labels"), ("true", "false"))
-READ |= {"null_values": ('["NA", -9]', '["NA"]'), "blank_lines": ('"null"', '"skip"')}
+READ |= {"null_values": ('["NA", -9]', '["NA"]')}
 READ |= {"rows_above": ("1", "2"), "skip_rows": ("2", "3"), "sheet": ('"one"', '"two"')}
 
 

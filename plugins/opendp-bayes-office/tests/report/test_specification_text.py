@@ -68,7 +68,7 @@ LEARNT = r"results\[1\]\.prior='learnt': .*a number or a list or 'auto' or 'lear
         ("epsilon = 1.0", "rho = 1.0\nsize = 0", r"privacy\.size=0: .*>= 1"),
         ("epsilon = 1.0", 'rho = 1\nidentifier = "id"', r"privacy: identifier and rows_"),
         ("epsilon = 1.0", 'rho = 1\nshare = "weights"', r"privacy\.share: is not a field"),
-        ("[privacy]", 'blank_lines = "none"\n[privacy]', r"blank_lines='none': must be 'null' or"),
+        ("[privacy]", 'among = "none"\n[privacy]', r"among='none': must be 'answered' or"),
         ("epsilon = 1.0", MANY, r"privacy\.contributions=2147483648: .*<= 2147483647"),
         ("[privacy]\nepsilon", "privacy.epsilom", r"privacy\.epsilom: .*not a field"),
         ("[privacy]\nepsilon = 1.0", "privacy.size = 9", r"privacy: .*epsilon or"),
