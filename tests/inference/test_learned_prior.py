@@ -18,6 +18,7 @@ from opendp_bayes.inference.answers import learned_posterior
 from opendp_bayes.inference.learned.cells import Cells, Draw
 from opendp_bayes.inference.learned.intensity_law import Points
 from opendp_bayes.inference.learned.noised_table import Effects, NoisedTable, margins_of
+from opendp_bayes.inference.likelihood import drawn_counts
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.learned_model import by_chains, expected, ranks, table
@@ -262,8 +263,8 @@ WIDE = {(DiscreteLaplace, 100), (DiscreteGaussian, -500)}
 @pytest.mark.parametrize(
     ("of", "other", "error"),
     [
-        (TWO_LOOKS, ONE_LOOK, 1e-6),
-        (table([90, -3, 90], DiscreteLaplace(2.0), (3,)), ONE_LOOK, 1e-6),
+        (TWO_LOOKS, ONE_LOOK, 1e-4),
+        (table([90, -3, 90], DiscreteLaplace(2.0), (3,)), ONE_LOOK, 1e-4),
         *(
             pytest.param(
                 table([y], noise(300.0), (1,)),
@@ -319,15 +320,19 @@ def test_counts_are_drawn_given_points(y, scale, point):
 @pytest.mark.parametrize(
     "noised", [(True, True, False), pytest.param((True,) * 3, marks=pytest.mark.slow)]
 )
-def test_counts_of_a_public_sum_have_their_law_by_all_counts_and_weigh_its_probability(noised):
-    """Within five standard errors; those of three records more are not."""
+def test_counts_of_a_public_sum_have_their_law_by_all_counts_and_weigh_its_probability(
+    noised, monkeypatch
+):
+    """Within five standard errors; those of three records more are not. Every count is a node."""
+    monkeypatch.setattr(drawn_counts, "_OF_ROOT", 0.0)
     of = table([6, 4, 1], DiscreteLaplace(1.5), (3,), size=9, noised=noised)
     cells, states, points = Cells(of), 2000, np.array([20, 38, 42])
     masses = sum(cells._count_laws(cells.kind, np.full(3, point)) for point in points)
     p = np.zeros((3, of.largest + 1))
     for row, kind in enumerate(cells.kind):
         of_kind = masses[row] / masses[row].sum() / np.exp(cells._taken[kind])
-        np.add.at(p[row], cells.nodes[kind], np.where(cells.log_mass[kind] > -np.inf, of_kind, 0.0))
+        nodes = cells.nodes[kind].astype(int)
+        np.add.at(p[row], nodes, np.where(cells.log_mass[kind] > -np.inf, of_kind, 0.0))
     x = np.array(list(product(range(of.largest + 1), repeat=3)))
 
     def exact(size):

@@ -9,6 +9,7 @@ import pytest
 from scipy import special, stats
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial
+from opendp_bayes.inference.likelihood import drawn_counts
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling import private_sizes as module
 from opendp_bayes.inference.pooling.public_sizes import PublicSizes
@@ -72,15 +73,15 @@ def test_places_that_stand_for_several_counts_answer_as_all_counts_do(monkeypatc
         return np.diff(found), len(mixtures._nodes)
 
     some, few = log_p()
-    monkeypatch.setattr(module, "_OF_SCALE", 0.03)
-    monkeypatch.setattr(module, "_OF_DISTANCE", 0.0)
+    monkeypatch.setattr(drawn_counts, "_OF_SCALE", 0.03)
+    monkeypatch.setattr(drawn_counts, "_OF_DISTANCE", 0.0)
     every, many = log_p()
     assert 3 * few < many
     assert some == pytest.approx(every, abs=0.01)
     # Negative control: small counts that are as far apart as large ones are noticed.
-    monkeypatch.setattr(module, "_OF_SCALE", 0.8)
-    monkeypatch.setattr(module, "_OF_DISTANCE", 0.5)
-    monkeypatch.setattr(module, "_OF_ROOT", 6.0)
+    monkeypatch.setattr(drawn_counts, "_OF_SCALE", 0.8)
+    monkeypatch.setattr(drawn_counts, "_OF_DISTANCE", 0.5)
+    monkeypatch.setattr(drawn_counts, "_OF_ROOT", 6.0)
     assert np.abs(log_p()[0] - every).max() > 0.2
 
 

@@ -35,7 +35,8 @@ from opendp_bayes.inference.learned.intensity_law import (
     IntensityLaw,
     Points,
 )
-from opendp_bayes.inference.learned.noised_table import Effects, NoisedTable, margins_of, nodes_of
+from opendp_bayes.inference.learned.noised_table import Effects, NoisedTable, margins_of
+from opendp_bayes.inference.likelihood.drawn_counts import nodes_of
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std
 
@@ -47,6 +48,8 @@ _HALF, _REACH = 52, 96
 _DENSE, _GROWTH = 128, 0.02
 #: How far counts are from what was drawn, `exp(-_DEPTH)` of the noise's largest mass.
 _DEPTH = 20.0
+#: Nodes are this part as far apart as those of pooled counts.
+_PART = 0.5
 #: Parts of the cells, how often each is drawn, and which draw of each part every choice has.
 _PARTS, _TIMES = 4, 8
 _CHOICES = np.indices((_TIMES,) * _PARTS).reshape(_PARTS, -1)
@@ -79,8 +82,8 @@ class Draw:
 class Cells(IntensityLaw):
     """Cells by what was drawn of them; `kind`, shape `(k,)`, numbers those that agree.
 
-    `nodes`, shape `(kinds, m)`, are counts in order, each of which stands for the integers from
-    `first` to `last`, if any. `log_mass` is the logarithm of what these have of P(drawn | x). A
+    `nodes`, shape `(kinds, m)`, are counts in order, each of which stands for integers, the first
+    of them at `begin`. `log_mass` is the logarithm of what these have of P(drawn | x). A
     node is between the two classes of counts at `below` and the next place, and `part` of the way
     to the second.
     """
@@ -116,14 +119,18 @@ class Cells(IntensityLaw):
         look = min(table.looks, key=lambda look: look.noise.scale)
         cells, self.kind = alike(*(look.drawn for look in table.looks), ~look.noised)
         start = np.clip(look.drawn, 0, self._largest)
-        nodes, first, last, log_number = nodes_of(look, start, _DEPTH, self._largest)
-        self.nodes, self.last = nodes[cells], last[cells]
-        self.first = np.minimum(first[cells], self.last)
+        centre = np.where(look.noised, look.drawn, start)[cells]
+        wide = np.where(look.noised, 1.0, np.sqrt(table.k))[cells]
+        known = nodes_of(
+            centre, look.noise, _DEPTH, part=_PART, wide=wide, most=float(self._largest)
+        )
+        self.nodes, self.begin, self._number = map(np.ascontiguousarray, known.swapaxes(1, 2))
         # What was not noised is taken for as uncertain as the sum of the others, which is undone
         # where a state is weighed.
         away = (self.nodes - start[cells, None]) / (typical_std(look.noise) * np.sqrt(table.k))
         self._taken = np.where(look.noised[cells, None], 0.0, -(away**2) / 2)
-        self._log_number = log_number[cells]
+        with np.errstate(divide="ignore"):
+            self._log_number = np.log(self._number)
         log_mass = table.log_noise(self.nodes[None], cells)[0] + self._taken + self._log_number
         self.log_mass = log_mass - log_mass.max(axis=1, keepdims=True)
         class_of_node = _class_of(self.nodes)
@@ -242,7 +249,8 @@ class Cells(IntensityLaw):
         row, (kind, point_of) = rows_of(self.kind[:, None], point)
         node = picked(self._count_laws(kind, point_of), row, rng.random(row.shape))
         entries = self.kind[:, None], node
-        counts = rng.integers(self.first[entries], self.last[entries] + 1)
+        counts = self.begin[entries] + rng.random(node.shape) * self._number[entries]
+        counts = counts.astype(np.int64)
         all_counts, log_weight = counts, np.zeros(len(a))
         if self.size is None:
             counts, point = counts[..., 0], point[..., 0]
@@ -288,8 +296,9 @@ class Cells(IntensityLaw):
         masses = a[..., None] * self._count_laws(np.full(points.shape, kind), points) + _LEAST
         sums = [counts[:, batch].sum(axis=1) for batch in self._parts]
         left = self.size - sum(each[:, at] for each, at in zip(sums, _CHOICES, strict=True))
-        node = np.minimum(np.searchsorted(self.last[kind], left), self.last.shape[1] - 1)
-        inside = (self.first[kind][node] <= left) & (left <= self.last[kind][node])
+        begin, number = self.begin[kind], self._number[kind]
+        node = np.maximum(np.searchsorted(begin[number > 0], left, side="right") - 1, 0)
+        inside = (begin[node] <= left) & (left < begin[node] + number[node])
         law = masses.sum(axis=1)
         log_p = np.log(law / law.sum(axis=1, keepdims=True))[chain[:, None], node]
         others = self._log_number[kind][node] + self._taken[kind][node]

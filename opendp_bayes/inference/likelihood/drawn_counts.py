@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import alike
 from opendp_bayes.mathematics.validation import BYTES_OF_CATEGORY, Floats, Integers, check_cells
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
@@ -79,6 +80,48 @@ class DrawnCounts:
     def log_likelihood(self, counts: Integers) -> Floats:
         """Log-probability of all that was drawn, given rows of counts of shape `(m, k)`."""
         return np.asarray(self.log_mass(counts).sum(axis=-1))
+
+
+#: Counts are as far apart as this part of the noise's scale, and of their distance from what was
+#: drawn, or as this part of the square root of the count, where that is less.
+_OF_SCALE, _OF_DISTANCE, _OF_ROOT = 0.8, 0.5, 1.5
+
+
+def nodes_of(
+    drawn: Integers,
+    noise: IntegerNoise,
+    depth: float,
+    *,
+    part: float = 1.0,
+    wide: ArrayLike = 1.0,
+    most: float = math.inf,
+) -> Floats:
+    """Counts in order that stand for all that may be behind what was drawn, shape `(c,)`: these,
+    the real number at which the integers begin that each stands for, and for how many it does,
+    shape `(3, m, c)`. Two stand for an interval, with its mean and variance, what was drawn for
+    itself alone, and copies at the end for none.
+
+    They go as far as the noise, so many times as `wide`, has `exp(-depth)` of its largest mass, and
+    up to the `most`; they are `part` as far apart as by default.
+    """
+    first, place = alike(drawn, np.broadcast_to(np.asarray(wide, dtype=np.float64), drawn.shape))
+    widths, every = np.broadcast_to(wide, drawn.shape)[first], []
+    for middle, times in zip(drawn[first].tolist(), widths.tolist(), strict=True):
+        nodes: list[tuple[float, float, float]] = []
+        reach = math.ceil(noise.reach(depth) * times)
+        x, end = max(middle - reach, 0), int(min(max(middle, 0) + reach, most)) + 1
+        while x < end:
+            step = part * (_OF_SCALE * noise.scale * times + _OF_DISTANCE * abs(x - middle))
+            size = max(1, int(min(step, part * _OF_ROOT * math.sqrt(x))))
+            size = min(size, middle - x if x < middle else 1 if x == middle else end - x, end - x)
+            centre, away, half = x + (size - 1) / 2, math.sqrt((size**2 - 1) / 12), size / 2
+            of_two = [(centre - away, x, half), (centre + away, x + half, half)]
+            nodes += of_two if size > 1 else [(x, x, 1)]
+            x += size
+        every.append(nodes)
+    longest = max(map(len, every))
+    padded = np.array([nodes + [(*nodes[-1][:2], 0)] * (longest - len(nodes)) for nodes in every])
+    return np.asarray(padded.T.take(place, axis=2))
 
 
 #: The smallest and the largest entry of a prior.

@@ -16,39 +16,18 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import alike, log_rising_factorial, picked
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts, nodes_of
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
+from opendp_bayes.mechanisms.integer_noise import typical_std
 
 #: Counts further than this from what was drawn, `exp(-DEPTH)` of the noise's largest mass, are
 #: left out.
 DEPTH = 14.0
 #: Values of q, over how many deviations of what is known of it, and of the noise of a group.
 _POINTS, _DEVIATIONS, _OF_NOISE = 18, 6.0, 6.0
-#: Counts are as far apart as this part of the noise's scale, and of their distance from what was
-#: drawn, or as this part of the square root of the count, where that is less.
-_OF_SCALE, _OF_DISTANCE, _OF_ROOT = 0.8, 0.5, 1.5
 #: Numbers that one array holds; and less than the logarithm of anything that matters, of which
 #: exponentials are quick.
 _BLOCK, _NOTHING = 1 << 18, -700.0
-
-
-def nodes_of(drawn: int, noise: IntegerNoise) -> list[tuple[float, float, float]]:
-    """Counts in order, as far as the noise of what was drawn reaches. Each stands for the integers
-    below real numbers that follow one, for as many as the last number says: two for an interval,
-    with its mean and variance, and what was drawn for itself alone.
-    """
-    nodes: list[tuple[float, float, float]] = []
-    x, end = max(drawn - noise.reach(DEPTH), 0), max(drawn, 0) + noise.reach(DEPTH) + 1
-    while x < end:
-        step = _OF_SCALE * noise.scale + _OF_DISTANCE * abs(x - drawn)
-        size = max(1, int(min(step, _OF_ROOT * math.sqrt(x))))
-        size = min(size, drawn - x if x < drawn else 1 if x == drawn else end - x)
-        middle, away, half = x + (size - 1) / 2, math.sqrt((size**2 - 1) / 12), size / 2
-        of_two = [(middle - away, x, half), (middle + away, x + half, half)]
-        nodes += of_two if size > 1 else [(x, x, 1)]
-        x += size
-    return nodes
 
 
 class Risings:
@@ -95,12 +74,8 @@ class PrivateSizes:
         first, cell = alike(*cells)
         self._cells = cell.reshape(groups, k)
         self._class, category, drawn = (column[first] for column in cells)
-        values, place = np.unique(drawn, return_inverse=True)
-        every = [nodes_of(value, noisy.noise) for value in values.tolist()]
-        most = max(map(len, every))
-        padded = np.array([nodes + [(0, 0, 0)] * (most - len(nodes)) for nodes in every])
         # What is summed lies far apart, and caches hold it.
-        self._nodes, self._begin, self._number = padded.T.take(place, axis=2)
+        self._nodes, self._begin, self._number = nodes_of(drawn, noisy.noise, DEPTH)
         self._log_mass = np.log(np.maximum(self._number, 1e-300)) - special.gammaln(self._nodes + 1)
         self._log_mass += noisy.noise.log_mass(drawn - self._nodes)
         self._log_mass -= self._nodes * np.log1p(1 / mean_size)
