@@ -27,7 +27,7 @@ def ranks(data, kappa, m, theta, rng):
 
 def check_uniform(monkeypatch, simulated, number, draws):
     """The ranks of all in so many simulations."""
-    monkeypatch.setattr(module, "_FIRST", draws)
+    monkeypatch.setattr(module, "_ROUND", draws)
     for column in np.array([simulated(seed) for seed in range(number)]).T:
         assert stats.kstest(column, "uniform").pvalue > oracles.FALSE_ALARM / 7
 

@@ -26,7 +26,7 @@ def shorten(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(concentrations, name, value)
     for name, value in {"_STARTS": 1, "_BEFORE": 10, "_MOVES": 20, "_DOUBLINGS": 0}.items():
         patch.setattr(learned_posterior, name, value)
-    for name, value in {"_FIRST": 40, "_INTERVALS": 6, "_FEWEST": 10}.items():
+    for name, value in {"_ROUND": 40, "_INTERVALS": 6, "_FEWEST": 10}.items():
         patch.setattr(pooled_draws, name, value)
     for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
         patch.setattr(consistent_draws, name, value)

@@ -150,7 +150,7 @@ def test_refuses_what_is_no_prior_and_what_fills_the_memory():
 
 
 def test_refuses_where_draws_are_worth_few(monkeypatch):
-    monkeypatch.setattr(module, "_FIRST", 16)
+    monkeypatch.setattr(module, "_ROUND", 16)
     monkeypatch.setattr(module, "_MOST", 0.01)
     with pytest.raises(ValueError, match=r"of kappa and m .* of each group"):
         grouped(DRAWN, scale=20.0).pooled()

@@ -3,10 +3,9 @@ that these are proposed from, and importance sampling.
 
 The counts are summed out: `Evidence` says how probable what was drawn is, given κ and m. These are
 drawn by importance sampling: ln κ over a grid, at each point of which m has a law of its own, about
-its most probable value (`Proposals`). After each round the laws are fitted to the draws.
+its most probable value (`Proposals`).
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -97,9 +96,8 @@ _POINTS, _LOOKS, _LOWEST = 20, 3, 18.0
 #: Width of differences, the longest step of a logarithm of m, and by what shapes are divided, so
 #: that the first laws are not too narrow.
 _WIDTH, _LONGEST, _WIDER = 0.05, 1.5, 1.25
-#: Draws of the first round; how many times as many as are lacking each of the others has; the
-#: most draws for each effective one that is wanted.
-_FIRST, _MORE, _MOST = 100, 1.2, 25
+#: Draws of each round, and the most draws for each effective one that is wanted.
+_ROUND, _MOST = 100, 25
 #: The fewest effective draws, so that ends of intervals of 95 % are not those of a few draws, and
 #: counts of that many draws that are enough: κ and m are well known where groups are very many.
 _FEWEST, _ENOUGH = 300, 10_000_000
@@ -182,18 +180,14 @@ def draws_of(
     they are: so many, where that can be had; m is about `shares`.
     """
     target, wanted = Target(evidence, priors), max(effective, min(_FEWEST, _ENOUGH // counts))
-    laws, number, rounds = target.proposals(shares), _FIRST, []
-    while True:
-        drawn = laws.draw(number, rng)
+    laws, worth = target.proposals(shares), 0.0
+    rounds: list[Any] = []
+    while worth < wanted and len(rounds) * _ROUND < _MOST * wanted:
+        drawn = laws.draw(_ROUND, rng)
         rounds.append((*drawn, target.log_density(*drawn) - laws.log_density(*drawn)))
         log_kappa, log_m, log_weights = map(np.concatenate, zip(*rounds, strict=True))
         weights = special.softmax(log_weights)
-        worth = 1 / (weights**2).sum()
-        left = _MOST * wanted - len(weights)
-        if worth >= wanted or left <= 0:
-            break
-        lacking = np.clip(_MORE * (wanted / worth - 1), 0.25, 1.0) * len(weights)
-        number = min(math.ceil(lacking), left)
+        worth = float(1 / (weights**2).sum())
     chosen, times = np.unique(copies(weights, wanted, rng), return_counts=True)
     a, times = concentrations(log_kappa, log_m)[chosen], _EACH * times
     drawn_counts = [evidence.counts(*one, rng) for one in zip(a, times.tolist(), strict=True)]
