@@ -1,5 +1,6 @@
 """In every encoding a line of bytes is a line of text, and no record moves those of others."""
 
+import csv
 import pkgutil
 import re
 from encodings import __path__ as where_encodings_are
@@ -131,7 +132,7 @@ def lines_of(content: bytes, encoding: str, path: Path) -> list[str] | None:
             header = header_of(file)
             written.write(f"{header}\n".encode())
             copy_records(file, written, ",", trim=False)
-    except (UnicodeError, ValueError):
+    except (UnicodeError, csv.Error):
         return None
     return copy.read_bytes().decode().split("\n")
 

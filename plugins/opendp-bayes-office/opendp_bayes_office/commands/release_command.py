@@ -286,6 +286,6 @@ def release(
         "columns": columns,
         "results": [result],
     }
-    data = opened_data(file, ledger, dataset)
-    specified = Specified(specification_of(document, owner=data.facts), data)
+    path, facts, book = opened_data(file, ledger, dataset)
+    specified = Specified(specification_of(document, owner=facts), path, book)
     release_and_show(specified, file, heading, output, dry_run=dry_run)

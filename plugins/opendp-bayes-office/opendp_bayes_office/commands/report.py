@@ -18,6 +18,7 @@ from opendp_bayes_office.commands.output import (
     written,
 )
 from opendp_bayes_office.commands.specified import carried_out, foreseen, specified_in
+from opendp_bayes_office.report.language import Tag
 
 
 def _print_schema(wanted: bool) -> None:
@@ -54,7 +55,7 @@ def report(
         ),
     ] = Path("report.html"),
     language: Annotated[
-        str | None,
+        Tag | None,
         typer.Option(
             metavar="de|en|es|fr",
             help="The language of the page; by default that of the specification.",
@@ -148,11 +149,9 @@ def report(
     if synthetic is not None and os.path.lexists(synthetic):
         fail(f"--synthetic {synthetic}: exists already; name a new folder.")
     from opendp_bayes.display.progress import waiting
-    from opendp_bayes_office.report.language import language_of
     from opendp_bayes_office.report.page import rendered
     from opendp_bayes_office.report.report_document import Report
 
-    language_of(language or "en")
     kept = specification if data is None else output.with_suffix(".json")
     page = NewFile(output)
     with ExitStack() as block:

@@ -44,26 +44,18 @@ _HEADINGS = {
 _LONGEST = 100
 
 
-@dataclass(frozen=True)
-class Data:
-    """The file with data, or none; the facts of its owner, or none; and the arguments that open the
-    ledger, or none.
-    """
-
-    path: Path | None
-    facts: "OwnerFile | None"
-    ledger: dict[str, Any] | None
-
-
-def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> Data:
-    """The data that an argument names, with the owner's facts where it is an owner's file.
+def opened_data(
+    data: Path | None, ledger: Path | None, dataset: str | None
+) -> "tuple[Path | None, OwnerFile | None, dict[str, Any] | None]":
+    """The file with data that an argument names, or none; the facts of its owner where it is an
+    owner's file; and the arguments that open the ledger, or none.
 
     Exits with a message for a file that is none, and for options that the owner's file answers.
     """
     if dataset is not None and ledger is None:
         fail(f"--dataset {dataset}: is a data set of a ledger; name that file by --ledger.")
     if data is None or data.suffix.lower() != ".toml":
-        return Data(data, None, None if ledger is None else {"path": ledger, "dataset": dataset})
+        return data, None, None if ledger is None else {"path": ledger, "dataset": dataset}
     from opendp_bayes_office.report.specification_text import read_owner_file
 
     if ledger is not None:
@@ -73,7 +65,7 @@ def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> 
     folder, book, total = data.parent, facts.ledger, facts.ledger.total
     arguments: dict[str, Any] = {"path": folder / book.path, "dataset": book.dataset}
     arguments |= {"epsilon": total.epsilon, "rho": total.rho, "delta": total.delta or None}
-    return Data(folder / facts.path, facts, arguments)
+    return folder / facts.path, facts, arguments
 
 
 @dataclass(frozen=True)
@@ -91,10 +83,13 @@ class Opened:
 
 @dataclass(frozen=True)
 class Specified:
-    """A specification, the data that it is put to, and what stands before messages about it."""
+    """A specification; the file with the data that it is put to, or none; the arguments that open
+    the ledger, or none; and what stands before messages about it.
+    """
 
     specification: "Specification"
-    data: Data
+    path: Path | None
+    ledger: dict[str, Any] | None
     where: str = ""
 
     @contextmanager
@@ -108,8 +103,8 @@ class Specified:
         from opendp_bayes_office.commands import answers
         from opendp_bayes_office.files.files import scannable, source
 
-        specification, path = self.specification, self.data.path
-        file = None if path is None else source(path, specification)
+        specification = self.specification
+        file = None if self.path is None else source(self.path, specification)
         with self._entered(dry=dry) as intent, ExitStack() as stack:
             if file is not None:
                 with reading(intent):
@@ -133,7 +128,7 @@ class Specified:
         from opendp_bayes.trusted.budget import unit_in_words
         from opendp_bayes_office.commands.answers import unit
 
-        book, privacy = self.data.ledger, self.specification.privacy
+        book, privacy = self.ledger, self.specification.privacy
         if book is None or (dry and not book["path"].exists()):
             return nullcontext(SimpleNamespace(loss=None, is_reading=False))
         note = "".join(c for c in self.specification.title if c.isprintable())[:_LONGEST]
@@ -153,12 +148,12 @@ def specified_in(
     from opendp_bayes_office.files.files import EXTENSIONS
     from opendp_bayes_office.report.specification_text import read_specification
 
-    opened = opened_data(data, ledger, dataset)
+    file, facts, book = opened_data(data, ledger, dataset)
     if path.name.lower().endswith(tuple(EXTENSIONS)):
         fail(f"{path}: is a file with data; name the specification first, then the data.")
     with option_errors(f"{path}: "):
-        specification = read_specification(text_in(path), joint=joint, owner=opened.facts)
-    return Specified(specification, opened, f"{path}: ")
+        specification = read_specification(text_in(path), joint=joint, owner=facts)
+    return Specified(specification, file, book, f"{path}: ")
 
 
 @contextmanager
@@ -261,10 +256,10 @@ def foreseen(specified: Specified) -> "Sheet":
         ]
         for row in summary.select(*headings).rows()
     ]
-    guess = "under [privacy]: guess_size = 1000" if specified.where else "by --guess-size 1000"
     records = privacy.guess_size if privacy.size is None else privacy.size
     widths = (
-        f"Without a number of records no width is known; guess it {guess}."
+        "Without a number of records no width is known; guess it by guess_size = 1000 under"
+        " [privacy], or by --guess-size 1000."
         if records is None
         else f"Widths are those to be expected of {records} records in equal numbers in every group"
         " and category, sampling and noise together."

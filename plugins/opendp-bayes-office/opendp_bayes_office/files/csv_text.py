@@ -33,10 +33,6 @@ class FileError(ValueError):
     """
 
 
-class _TextError(ValueError):
-    """A text cannot be read; the message has no name of a file yet."""
-
-
 @contextmanager
 def decoded(stream: Any, encoding: str) -> Iterator[TextIO]:
     """The text of a buffered stream, which may be compressed and stays open; lines end as they do
@@ -59,8 +55,8 @@ def text_errors(name: str, encoding: str) -> Iterator[None]:
     try:
         yield
         return
-    except _TextError as error:
-        problem = str(error)
+    except csv.Error:
+        problem = _QUOTES
     except UnicodeError:
         problem = (
             f"is not text in {encoding}. Name the encoding that it is in, such as latin-1, or"
@@ -119,9 +115,11 @@ def copy_records(text: TextIO, copy: BinaryIO, separator: str, *, trim: bool) ->
 
     Raises
     ------
-    ValueError
-        For bytes that do not fit, and where lines end between quotes that do not begin and end a
-        value: one would let thousands of lines be read as part of its own.
+    UnicodeError
+        For bytes that do not fit.
+    csv.Error
+        Where lines end between quotes that do not begin and end a value: one would let thousands of
+        lines be read as part of its own. And for a value of more than 128 KiB.
     """
     of = re.escape(separator)
     blank = re.compile(rf"^[^\S\n{of}]*\n", re.MULTILINE)
@@ -148,9 +146,9 @@ def _blocks(text: TextIO) -> Iterator[str]:
             yield block if block.endswith("\n") else f"{block}\n"
             block = ""
         elif len(block) > _LONGEST:
-            raise _TextError(_QUOTES)
+            raise csv.Error
     if block:
-        raise _TextError(_QUOTES)
+        raise csv.Error
 
 
 def _records(lines: list[str]) -> Iterator[str]:
@@ -168,9 +166,6 @@ def _records(lines: list[str]) -> Iterator[str]:
 def _rewritten(record: str, separator: str, trim: bool) -> str:
     """A record as `csv` reads it; what includes lines, by quotes alone that enclose a value."""
     line = io.StringIO()
-    try:
-        values = values_of(record, separator, trim=trim, strict="\n" in record)
-    except csv.Error:  # also of a value of more than 128 KiB
-        raise _TextError(_QUOTES) from None
+    values = values_of(record, separator, trim=trim, strict="\n" in record)
     csv.writer(line, delimiter=separator, lineterminator="\n").writerow(values)
     return line.getvalue()

@@ -8,7 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from opendp_bayes.display.wording import at_most
-from opendp_bayes_office.report.language import Language, language_of
+from opendp_bayes_office.report.language import Language, Tag, language_of
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Column, Result, Specification
 from opendp_bayes_office.report.statements import counted, methods, named
@@ -25,7 +25,7 @@ _ON_OTHERS = ("Prior: ", "The intervals ", "Mean and interval ")
 _MOST_ROWS = 1000
 
 
-def rendered(report: Report, language: str | None = None) -> str:
+def rendered(report: Report, language: Tag | None = None) -> str:
     """The report as one HTML file, without scripts and without anything from elsewhere, in a
     language or that of its specification. Computes every posterior.
     """
