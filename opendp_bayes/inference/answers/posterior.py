@@ -730,7 +730,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     @property
     def _number_of_rows(self) -> int:
-        """The same of draws of all categories, of which many take memory."""
+        """Number of draws of all categories together, fewer where they take memory."""
         return min(max(_MOST_COUNTS // len(self.categories), _FEWEST_DRAWS), self._number)
 
     def _effective(self, draws: int) -> float:

@@ -109,7 +109,7 @@ def _mean_size(size: int | None, groups: int) -> float:
 
 
 def _without_sum(release: ReleasedData) -> DrawnCounts:
-    """What was drawn, with independent noise for that of sum 0 on the simplex: differences of two
+    """Take noise of sum 0, on the simplex, for independent noise under which the differences of two
     counts vary as much.
     """
     noisy, law = noise_of("pooled", release), release.setting.law

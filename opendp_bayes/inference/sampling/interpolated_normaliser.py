@@ -7,8 +7,8 @@ and a linear spline through them, smoothed because the estimates are noisy, give
 `docs/research/computation.md`, "Interpolated normaliser".
 
 Weights look even where a peak was missed that no draw saw. So the posterior of the counts is
-climbed from the release, from the prior's mean and from data sets with empty categories, and draws
-are from laws about the highest point that was found as well as about the release.
+climbed from the release, from the prior's mean and from data sets with empty categories. Draws are
+from laws about the highest point of these climbs, and about the release.
 """
 
 from collections.abc import Callable
@@ -48,9 +48,9 @@ _PILOT = 500
 def by_interpolation(
     likelihood: Weighing, prior: Floats, effective: int, rng: Generator
 ) -> Weighted:
-    """Importance sampling with an interpolated normaliser, which is refined where the posterior is
-    until its error there is small, from laws about the release and about the highest point of the
-    posterior to which a climb leads.
+    """Importance sampling with an interpolated normaliser, from laws about the release and about
+    the highest point of the posterior to which a climb leads. The normaliser is refined where the
+    posterior is until its error there is small.
 
     The error that is stated is that of the last interpolation, at draws which it was not made of.
     """
