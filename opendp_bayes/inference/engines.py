@@ -9,7 +9,7 @@ The probabilities given the counts are Dirichlet, so nothing else is needed.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,8 @@ class Engine(ABC):
         factor, in place of counts and prior, and `counted` has the counts.
     diagnostics : Any
         Of the draws that it rests on; None where it rests on none.
+    learned : dict[str, ndarray]
+        Draws of what describes a prior that was learned, by what it is.
     independent : float
         Independent draws that it rests on; infinite where it is computed.
     """
@@ -54,6 +56,7 @@ class Engine(ABC):
     prior: Floats
     draws_shares = False
     diagnostics: Any = None
+    learned: Mapping[str, Floats] = {}
     _counted: "Engine | None" = None
 
     @property

@@ -51,7 +51,7 @@ def noise_aware_posterior(
     prior : array_like or {"learned"}, optional
         Its concentration, a positive number or one for each category; or `"learned"`, which learns
         the law of the cells' intensities, and effects of the margins of a joint table, from the
-        release: a `LearnedPosterior`. For noise on the counts only, whose draw does not depend on
+        release (`learned`). For noise on the counts only, whose draw does not depend on
         the prior. By default the prior is the release's own, which is learned too where
         `release.learned_prior` says so.
     ordered : Sequence[str], optional

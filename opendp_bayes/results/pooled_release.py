@@ -9,12 +9,9 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, Shown
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
-from opendp_bayes.inference.pooling.pooled_posterior import (
-    Concentrations,
-    PooledPosterior,
-    estimates_of_groups,
-)
+from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, estimates_of_groups
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.mathematics.validation import (
     Floats,
@@ -41,9 +38,9 @@ _MEDIAN = 10.0
 _TOGETHER = 1 << 20
 
 
-class Pooled(Shown, Mapping[Key, PooledPosterior]):
-    """A mapping from each group to its `PooledPosterior`, made by `GroupedRelease.pooled` and
-    `Release.pooled`.
+class Pooled(Shown, Mapping[Key, NoiseAwarePosterior]):
+    """A mapping from each group to its posterior, which has no releases of its own, made by
+    `GroupedRelease.pooled` and `Release.pooled`.
 
     Attributes
     ----------
@@ -81,10 +78,10 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         ess = np.full(len(self.categories), effective)
         self.diagnostics = WeightDiagnostics(ess, len(a), categories=self.categories)
 
-    def __getitem__(self, key: Key) -> PooledPosterior:
+    def __getitem__(self, key: Key) -> NoiseAwarePosterior:
         position = position_of(key, self._groups, ("group", "groups"))
         concentrations = Concentrations.of(self._a, self._counts[:, position], self.diagnostics)
-        return PooledPosterior(self.categories, concentrations, self._unordered)
+        return NoiseAwarePosterior((), concentrations, self.categories, unordered=self._unordered)
 
     def __eq__(self, other: object) -> bool:
         return self is other  # a mapping's would compare posteriors that are made anew

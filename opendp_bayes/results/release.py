@@ -290,7 +290,7 @@ class Release(Estimated, ReleasedData):
         Returns
         -------
         Pooled
-            A mapping from each group to a `PooledPosterior` of the other variables, with `kappa`,
+            A mapping from each group to the posterior of the other variables, with `kappa`,
             `m` and `diagnostics`.
 
         Raises
@@ -620,7 +620,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         Returns
         -------
         Pooled
-            A mapping from each group to a `PooledPosterior`, with `kappa`, `m` and `diagnostics`.
+            A mapping from each group to its posterior, with `kappa`, `m` and `diagnostics`.
 
         Raises
         ------

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.tables import estimates_table
 from opendp_bayes.display.wording import in_plain_words, in_words, prior_said
-from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import TAKES_LONG, Estimate, estimate_or_reason, says_little
 
@@ -62,9 +61,9 @@ def little_said(little: NDArray[np.bool_]) -> list[str]:
 def _prior_of(release: Any) -> str:
     """State the prior, and what was learned of it where the posterior has been computed."""
     text = prior_said(release.prior, learned=release.learned_prior, ordered=release.ordered)
-    if not release.has_posterior or not isinstance(release.posterior, LearnedPosterior):
+    learned = release.posterior.learned if release.has_posterior else {}
+    if not learned:
         return f"Prior: {text}."
-    learned = release.posterior.learned
     told = (
         f"{parameter} {learned[parameter].mean():.3g} ± {learned[parameter].std():.2g}"
         for parameter in learned

@@ -142,9 +142,9 @@ def every_class(short_chains: None) -> dict[str, NoiseAwarePosterior]:
         "NoiseAwarePosterior by chains": by_chains(chained),
         "NoiseAwarePosterior merged": table.posterior.marginal("y"),
         "NoiseAwarePosterior given": table.posterior.conditional("y", x="a"),
-        "LearnedPosterior": ob.noise_aware_posterior(table, prior="learned"),
+        "NoiseAwarePosterior learned": ob.noise_aware_posterior(table, prior="learned"),
         "LevelPosterior": levels["fine"],
-        "PooledPosterior": table.pooled("x", ess=20)["a"],
+        "NoiseAwarePosterior pooled": table.pooled("x", ess=20)["a"],
         "TablePosterior": survey.marginal("y"),
     }
 
@@ -165,7 +165,12 @@ def test_every_class_of_posteriors_is_asked(every_class: dict[str, NoiseAwarePos
 ALIKE = tuple(f"NoiseAwarePosterior {of}" for of in ("by chains", "merged", "given"))
 
 
-LEARNED = "LearnedPosterior", "LevelPosterior", "PooledPosterior", "TablePosterior"
+LEARNED = (
+    "NoiseAwarePosterior learned",
+    "LevelPosterior",
+    "NoiseAwarePosterior pooled",
+    "TablePosterior",
+)
 ASKED = product(("NoiseAwarePosterior", *LEARNED), ("eti", "hdi", "simultaneous"))
 ASKED = [*ASKED, *((name, "simultaneous") for name in ALIKE)]
 

@@ -6,9 +6,9 @@ these divided by their sum. Sums of some, and some among themselves, are so too,
 Gamma variates, each a tenth wide at the most, stands for a Gamma variate of its mean and variance.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from scipy import special
 from threadpoolctl import threadpool_limits
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity, again
 from opendp_bayes.inference.engines import Listed, mixtures_of_draws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.learned.cells import Cells, Draw
@@ -71,7 +70,7 @@ class LearnedCounts(Chains):
         means: Any,
         variances: Any,
         counted: Listed,
-        learned: dict[str, Floats],
+        learned: Mapping[str, Floats],
     ) -> None:
         super().__init__(intensities, counted=counted)
         self._means, self._variances, self.learned = means, variances, learned
@@ -201,42 +200,9 @@ def _shares(means: Any) -> Any:
     return means / means.sum(axis=-1, keepdims=True)
 
 
-class LearnedPosterior(NoiseAwarePosterior):
-    """The posterior of the category probabilities under a learned prior, by draws of Markov chains.
-
-    It answers what a `NoiseAwarePosterior` answers. Given a draw the probabilities are Gamma
-    variates divided by their sum and not Dirichlet, so that `prior` holds zeros; `learned` says
-    what took its place.
-
-    Source: `docs/research/computation.md`, "A prior that is learned".
-    """
-
-    _engine: LearnedCounts
-
-    @property
-    def learned(self) -> Quantities:
-        """Posteriors of what describes the prior: the share of empty cells, the standard deviation
-        of the others' log-intensity within margins, and that of the effects of each margin.
-        """
-
-        def quantity(label: str, values: Floats) -> Quantity:
-            behind = min(self._engine.independent, values.size)
-            law = OfDraws(partial(again, values), values.size, behind, 0)
-            return Quantity(label, law, None)
-
-        return Quantities((label, quantity(label, v)) for label, v in self._engine.learned.items())
-
-    def __repr__(self) -> str:
-        diagnostics = self._engine.diagnostics
-        return (
-            f"LearnedPosterior({{{self._estimates()}}}, prior learned by Markov chains, R-hat"
-            f" {diagnostics.r_hat.max():.3f}, ESS {diagnostics.ess.min():.0f})"
-        )
-
-
 def learned_from(
     release: ReleasedData, prior: Any, ordered: Any, records_prior: Any, random_state: int | None
-) -> LearnedPosterior:
+) -> NoiseAwarePosterior:
     """The posterior under a learned prior, of arguments that are checked here."""
     if prior != "learned":
         numbers = "a number, one for each category, or 'learned'"
@@ -261,7 +227,7 @@ def learned_posterior(
     size: int | None,
     ordered: Any = (),
     random_state: int | None = 0,
-) -> LearnedPosterior:
+) -> NoiseAwarePosterior:
     """The posterior of a table of `size` records, drawn once or several times, under a learned
     prior.
     """
@@ -269,7 +235,7 @@ def learned_posterior(
     names = _ordered(table, releases[0].axes, ordered)
     draws = learned_counts(table, names, as_generator(random_state))
     warn_of_draws(draws.diagnostics)
-    return LearnedPosterior(releases, draws)
+    return NoiseAwarePosterior(releases, draws)
 
 
 def check_learned(release: ReleasedData) -> None:

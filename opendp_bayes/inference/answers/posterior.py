@@ -33,6 +33,7 @@ from opendp_bayes.inference.answers.quantities import (
     OfMixture,
     Quantities,
     Quantity,
+    again,
     checked,
 )
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
@@ -141,8 +142,19 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     @property
     def learned(self) -> Quantities:
-        """Posteriors of what was learned about the prior, by name; none where it was given."""
-        return Quantities([])
+        """Posteriors of what was learned about the prior, by name; none where it was given.
+
+        Of a learned prior these are the share of empty cells, the standard deviation of the others'
+        log-intensity within margins, and that of the effects of each margin. Given a draw, the
+        probabilities are Gamma variates divided by their sum, so that `prior` holds zeros.
+        """
+
+        def law(values: Floats) -> OfDraws:
+            behind = min(self._engine.independent, values.size)
+            return OfDraws(partial(again, values), values.size, behind, 0)
+
+        learned = self._engine.learned.items()
+        return Quantities((name, Quantity(name, law(draws), None)) for name, draws in learned)
 
     @property
     def diagnostics(self) -> Diagnostics | WeightDiagnostics | None:
@@ -759,11 +771,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         return shortly(texts, len(self.categories))
 
     def __repr__(self) -> str:
-        how = "exact"
-        if self.diagnostics:
-            how = f"by importance sampling, ESS {self.diagnostics.ess.min():.0f}"
-        elif np.isfinite(behind := self._engine.independent):
-            how = f"by {behind:.0f} effective draws"
+        behind = self._engine.independent
+        how = f"by {behind:.0f} effective draws" if np.isfinite(behind) else "exact"
         return f"NoiseAwarePosterior({{{self._estimates()}}}, {how})"
 
 

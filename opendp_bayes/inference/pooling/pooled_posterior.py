@@ -1,16 +1,11 @@
 """The posteriors of groups that borrow strength from each other."""
 
-from typing import cast
-
 import numpy as np
 
-from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.engines import Engine, Listed, mixtures_of_draws
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.engines import Listed, mixtures_of_draws
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.release_format.data import Label
 
 #: Components of the mixture that a probability is, where those of all groups are wanted.
 _COMPONENTS = 32
@@ -50,47 +45,3 @@ def estimates_of_groups(a: Floats, counts: Integers, level: float) -> Floats:
             estimates = np.stack([estimates, mirrored], axis=2).reshape(4, -1)
         blocks.append(estimates)
     return np.concatenate(blocks, axis=1)
-
-
-class PooledPosterior(NoiseAwarePosterior):
-    """The posterior of the category probabilities of one group, from draws of what they depend on:
-    a mixture of Dirichlets, one for each draw. It answers what the posterior of a release does.
-
-    Attributes
-    ----------
-    categories : tuple[str or int or bool or tuple, ...]
-        The labels of the categories, in whose order all arrays of shape `(k,)` are.
-    concentration : ndarray
-        Of the Dirichlets, shape `(draws, k)`: κ m and the true counts.
-    diagnostics
-        Of the draws of κ and m (`WeightDiagnostics`).
-    """
-
-    _engine: Concentrations
-
-    def __init__(
-        self,
-        categories: tuple[Label, ...],
-        concentrations: Concentrations,
-        unordered: tuple[Label, ...] = (),
-    ) -> None:
-        super().__init__((), concentrations, categories, unordered=unordered)
-
-    @property
-    def concentration(self) -> Floats:
-        return np.asarray(self._engine.rows)
-
-    def _made(
-        self,
-        engine: Engine,
-        categories: tuple[Label, ...],
-        axes: tuple[str, ...] = (),
-        unordered: tuple[Label, ...] = (),
-    ) -> "PooledPosterior":
-        return PooledPosterior(categories, cast(Concentrations, engine), unordered)
-
-    def _smallest(self, places: list[int], mixture: BetaMixtures) -> float:
-        return 0.0
-
-    def __repr__(self) -> str:
-        return f"PooledPosterior({{{self._estimates()}}})"
