@@ -17,7 +17,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Logarithms of the concentrations as which those beyond count: groups are of one category as well,
 #: or do not differ.
-_SMALLEST, _LARGEST = np.log(1e-300), np.log(1e120)
+_SMALLEST, _LARGEST = np.log(1e-25), np.log(1e120)
 #: How much of the prior of κ is left out at each end.
 _LEFT_OUT = 1e-4
 #: Intervals of ln κ, and the part of the draws that is spread evenly over them.
@@ -100,7 +100,7 @@ _WIDTH, _LONGEST, _WIDER = 0.05, 1.5, 1.25
 _ROUND, _MOST = 100, 25
 #: The fewest effective draws, so that ends of intervals of 95 % are not those of a few draws, and
 #: counts of that many draws that are enough: κ and m are well known where groups are very many.
-_FEWEST, _ENOUGH = 300, 10_000_000
+_FEWEST, _ENOUGH = 300, 6_000_000
 #: Draws of counts for each of κ m.
 _EACH = 2
 #: Bytes that one count takes for each effective draw.
