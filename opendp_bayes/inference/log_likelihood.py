@@ -38,8 +38,7 @@ class LogLikelihood(UnderflowIsZero):
             )
         noisy = noise_of("release", release)
         self._k, self._size, self._drawn = release.k, release.size, noisy
-        # What was drawn without noise says nothing, and is alike.
-        self._noisy = replace(noisy, drawn=np.where(noisy.noised, noisy.drawn, 0))
+        self._noisy = noisy.without_others
         records = np.maximum(noisy.drawn, 0).sum() if release.size is None else release.size
         self._log_records = math.log(max(int(records), 1))
 

@@ -64,7 +64,7 @@ class Way:
         """A measure of its time: the categories where counts are convolved, each a few milliseconds
         at the most; 0 for two weighed ones, and infinite for everything else.
         """
-        if self._is_convolved:
+        if self._looks:
             return self.prior.size
         computed = self._states_no_law or self.size is None or self.prior.size > 2
         return math.inf if computed and self.size != 0 else 0.0
@@ -73,12 +73,11 @@ class Way:
         """Raise `ValueError` where a release of a mechanism has no posterior; where it may have
         none, if it is only `foreseen`.
         """
-        if self._is_convolved:
-            looks: Any = self.likelihoods
-            for noisy in looks:
-                check_envelope(noisy, self.prior, self.size)
-                if foreseen and self.size is None:
-                    check_concentration(math.fsum(self.prior), noisy.noise.scale, self.prior.size)
+        for noisy in self._looks:
+            check_envelope(noisy, self.prior, self.size)
+            if foreseen and self.size is None:
+                check_concentration(math.fsum(self.prior), noisy.noise.scale, self.prior.size)
+        if self._looks:
             return
         if self.size is None:
             raise ValueError(
@@ -99,14 +98,14 @@ class Way:
 
     def exact(self, records_prior: Any = None) -> "Engine | None":
         """The engine that finds it without random draws; None where that is out of reach."""
-        from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+        prior, size, k = self.prior, self.size, self.prior.size
+        if self._looks:
+            from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+
+            return CountsGivenNoise.of(self._looks, prior, size=size, records_prior=records_prior)
         from opendp_bayes.inference.engines import Listed, TwoCategories
         from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 
-        prior, size, k = self.prior, self.size, self.prior.size
-        if self._is_convolved:
-            looks: Any = self.likelihoods
-            return CountsGivenNoise.of(looks, prior, size=size, records_prior=records_prior)
         if size == 0:
             return Listed(np.zeros((1, k), dtype=np.int64), np.zeros(1), prior)
         if size is None or not self._is_listed:
@@ -121,15 +120,19 @@ class Way:
 
     def engine(self, records_prior: Any, effective: int, rng: "Generator") -> "Engine":
         """The engine of one release, with so many effective draws where it needs draws."""
+        engine = self.exact(records_prior)
+        if engine is not None:
+            return engine
         from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
 
         likelihood: Any = self.likelihoods[0]
-        return self.exact(records_prior) or by_interpolation(likelihood, self.prior, effective, rng)
+        return by_interpolation(likelihood, self.prior, effective, rng)
 
     @property
-    def _is_convolved(self) -> bool:
-        """True for noise on the counts of any records."""
-        return self.size != 0 and all(isinstance(of, DrawnCounts) for of in self.likelihoods)
+    def _looks(self) -> list[DrawnCounts]:
+        """The draws where all are noise on the counts of any records; otherwise none."""
+        looks = [one for one in self.likelihoods if isinstance(one, DrawnCounts)]
+        return looks if self.size != 0 and len(looks) == len(self.likelihoods) else []
 
     @property
     def _states_no_law(self) -> bool:

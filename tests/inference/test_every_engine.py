@@ -98,7 +98,7 @@ def convolution(setting):
 class Weighed(Way):
     """Also of noise on the counts."""
 
-    _is_convolved = False
+    _looks = ()
 
 
 def every_data_set(setting):

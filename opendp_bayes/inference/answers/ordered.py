@@ -210,9 +210,10 @@ def quantiles_of(
     for level in wanted:
         place = (upto < level).sum(axis=1)
         held = np.bincount(place, minlength=k) / rows.size
-        value, mass = place, draws[rows, place]
+        value = place
         if ends is not None:
-            share = np.clip(1 - (upto[rows, place] - level) / np.maximum(mass, _TINY), 0.0, 1.0)
+            mass = np.maximum(draws[rows, place], _TINY)
+            share = np.clip(1 - (upto[rows, place] - level) / mass, 0.0, 1.0)
             value = ends[place] + share * (ends[place + 1] - ends[place])
         law = OfDraws(partial(again, value), rows.size, behind, 0)
         quantiles.append(QuantilePosterior(level, categories, held, ends, law, left_out))

@@ -166,10 +166,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     def __getitem__(self, label: Label) -> CategoryPosterior:
         """The probability of one category. Raises `KeyError` for what is none."""
-        position = position_of(label, self.categories)
-        return CategoryPosterior(
-            label, OfMixture(self._marginals[position], self._engine.independent)
-        )
+        return CategoryPosterior(label, self._law(position_of(label, self.categories)))
+
+    def _law(self, position: int) -> OfMixture:
+        """The law of the probability of one category."""
+        return OfMixture(self._marginals[position], self._engine.independent)
 
     @cached_property
     def counts(self) -> CountsPosterior:
@@ -705,7 +706,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     def _less(self, other: "NoiseAwarePosterior", position: int) -> OfDraws:
         """The law of one probability minus that of the other posterior, of independent data."""
-        first, second = self[self.categories[position]], other[other.categories[position]]
+        first, second = self._law(position), other._law(position)
         number = self._number_of_rows
         behind = 1 / (1 / number + 1 / first.draws + 1 / second.draws)
         return OfDraws(partial(_of_independent, first, second), number, behind, 0)
@@ -787,9 +788,9 @@ def _first_less_second(shares: Mapping[Label, Floats]) -> Floats:
 
 
 def _of_independent(
-    first: Quantity, second: Quantity, draws: int, random_state: RandomState
+    first: OfMixture, second: OfMixture, draws: int, random_state: RandomState
 ) -> Floats:
-    """Draws of a quantity minus those of another."""
+    """Draws of a probability minus those of another."""
     rng = as_generator(random_state)
     return first.sample(draws, rng) - second.sample(draws, rng)
 

@@ -110,8 +110,7 @@ class CountsGivenNoise(ByLaws):
         ValueError
             Where nothing bounds a private number of records, or it is too uncertain.
         """
-        # What was drawn without noise says nothing, and is alike.
-        noised_looks = [replace(look, drawn=np.where(look.noised, look.drawn, 0)) for look in looks]
+        noised_looks = [look.without_others for look in looks]
         categories = NoisedCategories(tuple(noised_looks), np.asarray(prior, dtype=np.float64))
         if size is None:
             total = private(categories, records_prior)

@@ -4,7 +4,7 @@ posteriors given them are exact to what is stated.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -63,6 +63,11 @@ class DrawnCounts:
         noisy_counts[places], noised[places] = self.drawn, self.noised
         return DrawnCounts(noisy_counts, self.noise, noised)
 
+    @property
+    def without_others(self) -> "DrawnCounts":
+        """The same with 0 for counts that were not noised: these say nothing, and are alike."""
+        return replace(self, drawn=np.where(self.noised, self.drawn, 0))
+
     def log_mass(self, counts: ArrayLike, index: Any = ...) -> Floats:
         """Log-probability of what was drawn at an index of the array, given counts that broadcast
         against it; 0 where nothing was noised.
@@ -104,16 +109,17 @@ def nodes_of(
     They go as far as the noise, so many times as `wide`, has `exp(-depth)` of its largest mass, and
     up to the `most`; they are `part` as far apart as by default.
     """
-    first, place = alike(drawn, np.broadcast_to(np.asarray(wide, dtype=np.float64), drawn.shape))
-    widths, every = np.broadcast_to(wide, drawn.shape)[first], []
-    for middle, times in zip(drawn[first].tolist(), widths.tolist(), strict=True):
+    widths, every = np.broadcast_to(np.asarray(wide, dtype=np.float64), drawn.shape), []
+    first, place = alike(drawn, widths)
+    for middle, times in zip(drawn[first].tolist(), widths[first].tolist(), strict=True):
         nodes: list[tuple[float, float, float]] = []
         reach = math.ceil(noise.reach(depth) * times)
         x, end = max(middle - reach, 0), int(min(max(middle, 0) + reach, most)) + 1
         while x < end:
             step = part * (_OF_SCALE * noise.scale * times + _OF_DISTANCE * abs(x - middle))
             size = max(1, int(min(step, part * _OF_ROOT * math.sqrt(x))))
-            size = min(size, middle - x if x < middle else 1 if x == middle else end - x, end - x)
+            following = middle if x < middle else middle + 1 if x == middle else end
+            size = min(size, following - x, end - x)
             centre, away, half = x + (size - 1) / 2, math.sqrt((size**2 - 1) / 12), size / 2
             of_two = [(centre - away, x, half), (centre + away, x + half, half)]
             nodes += of_two if size > 1 else [(x, x, 1)]

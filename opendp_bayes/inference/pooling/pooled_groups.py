@@ -105,6 +105,7 @@ def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGro
 
 
 def _mean_size(size: int | None, groups: int) -> float:
+    """The mean number of records of groups where that of all is public; otherwise infinite."""
     return math.inf if size is None else max(size, 1) / groups
 
 

@@ -76,6 +76,7 @@ class PrivateSizes:
         self._class, category, drawn = (column[first] for column in cells)
         # What is summed lies far apart, and caches hold it.
         self._nodes, self._begin, self._number = nodes_of(drawn, noisy.noise, DEPTH)
+        self._nodes_of_cells = np.ascontiguousarray(self._nodes.T)  # where one is drawn, together
         self._log_mass = np.log(np.maximum(self._number, 1e-300)) - special.gammaln(self._nodes + 1)
         self._log_mass += noisy.noise.log_mass(drawn - self._nodes)
         self._log_mass -= self._nodes * np.log1p(1 / mean_size)
@@ -91,11 +92,10 @@ class PrivateSizes:
         group = np.repeat(np.arange(len(self._cells))[:, None], number, axis=1)
         at = picked(special.softmax(log_mass, axis=0).T, group, rng.random(group.shape))
         counts: Any = np.empty((number, *self._cells.shape), dtype=np.int32)
-        size, all_nodes = counts.size * len(self._nodes), np.ascontiguousarray(self._nodes.T)
-        log_weights = np.ascontiguousarray(log_weights.T)
+        size, log_weights = counts.size * len(self._nodes), np.ascontiguousarray(log_weights.T)
         for some in np.array_split(np.arange(len(at)), size // _BLOCK + 1):
             cell, q = np.broadcast_arrays(self._cells[some].T[..., None], at[some])
-            nodes = all_nodes[cell]
+            nodes = self._nodes_of_cells[cell]
             log_p = log_q[q, self._class[cell], None] * nodes
             log_p += log_weights[cell]
             log_p -= log_p.max(axis=-1, keepdims=True)
@@ -132,8 +132,8 @@ class PrivateSizes:
         log_sums, means = np.empty((2, _POINTS, len(self._class)))
         # About the middle, half as many digits are enough, and twice as quick.
         middle, least = log_q[_POINTS // 2], self._nodes[0]
-        about = log_weights + middle[self._class] * self._nodes
-        about, tops = (about - about.max(axis=0)).astype(np.float32), about.max(axis=0)
+        log_p = log_weights + middle[self._class] * self._nodes
+        about = (log_p - (tops := log_p.max(axis=0))).astype(np.float32)
         away = (self._nodes - least).astype(np.float32)
         for at, steps in enumerate((log_q - middle)[:, self._class]):
             p = steps.astype(np.float32) * away
