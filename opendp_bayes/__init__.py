@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from opendp_bayes.trusted.account import LedgerError as LedgerError
     from opendp_bayes.trusted.boundary import ReleaseError as ReleaseError
     from opendp_bayes.trusted.contexts import context as context
+    from opendp_bayes.trusted.interrupts import ReleaseInterrupted as ReleaseInterrupted
     from opendp_bayes.trusted.ledger import Ledger as Ledger
-    from opendp_bayes.trusted.queryable_proxy import ReleaseInterrupted as ReleaseInterrupted
     from opendp_bayes.trusted.scanned_frames import on_disk as on_disk
     from opendp_bayes.unlisted.discovered import DiscoveredRelease as DiscoveredRelease
     from opendp_bayes.unlisted.discovery_query import discover as discover
@@ -88,7 +88,7 @@ _HOME = {
     "PrivacyLoss": "mechanisms.privacy_loss",
     "LedgerError": "trusted.account",
     "ReleaseError": "trusted.boundary",
-    "ReleaseInterrupted": "trusted.queryable_proxy",
+    "ReleaseInterrupted": "trusted.interrupts",
     "on_disk": "trusted.scanned_frames",
     # infer
     "combine": "inference.combine",

@@ -18,12 +18,11 @@ from opendp_bayes.inference.likelihood.drawn_counts import (
 from opendp_bayes.inference.likelihood.of_counts import LARGEST_COMPARED, likelihood_of
 from opendp_bayes.inference.ways import Way
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.data import ReleasedData
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 def combine(
     releases: Sequence[ReleasedData],
     *,

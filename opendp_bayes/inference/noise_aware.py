@@ -20,14 +20,13 @@ from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.inference.sampling.markov_chain import warn_of_draws
 from opendp_bayes.inference.ways import way_to
 from opendp_bayes.mathematics.telling import told, warn
-from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, as_prior, as_size
 from opendp_bayes.mechanisms.integer_noise import typical_mean, typical_std
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.labels import distinct, numbered
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 def noise_aware_posterior(
     release: ReleasedData,
     *,

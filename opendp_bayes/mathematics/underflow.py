@@ -2,26 +2,11 @@
 small.
 """
 
-from collections.abc import Callable
-from functools import cached_property, wraps
+from functools import cached_property
 from inspect import isfunction
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def underflow_is_zero(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, in which numpy takes what is too small for a float as 0."""
-
-    @wraps(function)
-    def shielded(*args: P.args, **kwargs: P.kwargs) -> R:
-        with np.errstate(under="ignore"):
-            return function(*args, **kwargs)
-
-    return shielded
 
 
 class UnderflowIsZero:
@@ -29,10 +14,11 @@ class UnderflowIsZero:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        shield = np.errstate(under="ignore")
         for attribute, member in list(vars(cls).items()):
             if isfunction(member):
-                setattr(cls, attribute, underflow_is_zero(member))
+                setattr(cls, attribute, shield(member))
             elif isinstance(member, property) and member.fget is not None:
-                setattr(cls, attribute, member.getter(underflow_is_zero(member.fget)))
+                setattr(cls, attribute, member.getter(shield(member.fget)))
             elif isinstance(member, cached_property):
-                member.func = underflow_is_zero(member.func)
+                member.func = shield(member.func)

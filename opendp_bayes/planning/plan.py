@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.calibration import calibrate, planned_distance, relative_loss
 from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats, as_prior
 from opendp_bayes.mechanisms import (
     GaussianParameters,
@@ -32,7 +32,7 @@ from opendp_bayes.planning.compare import Plan, PlanRow, ranked
 from opendp_bayes.planning.expected_error import errors_at, proportions_of_interest, records_of
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 def plan(
     *,
     size: int | None = None,

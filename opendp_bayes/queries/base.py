@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import polars as pl
 from opendp.context import Context, Query
 from opendp.core import new_function
@@ -26,10 +27,10 @@ from opendp_bayes.trusted.budget import (
     identifier_of,
     shown,
 )
-from opendp_bayes.trusted.interrupts import deferred_interrupts
+from opendp_bayes.trusted.interrupts import uninterrupted
 from opendp_bayes.trusted.measurements import restated
 from opendp_bayes.trusted.opendp_internals import parts_of
-from opendp_bayes.trusted.queryable_proxy import released_by, submitted
+from opendp_bayes.trusted.queryable_proxy import submitted
 from opendp_bayes.trusted.spaces import PosteriorSpace, groups_and_labels
 from opendp_bayes.trusted.stable_plans import StablePlan
 
@@ -226,7 +227,7 @@ class Divisible(Protocol):
 class ReleasedQuery(Query, ABC, Generic[R]):
     """A query whose release is made of what one measurement draws."""
 
-    @deferred_interrupts()
+    @np.errstate(under="ignore")
     def resolve(
         self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
     ) -> Measurement:
@@ -243,13 +244,14 @@ class ReleasedQuery(Query, ABC, Generic[R]):
         """
         return self._measurement(raw=False)
 
+    @np.errstate(under="ignore")
     def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
         """Make the release and debit the Context, after checking that its remaining budget
         suffices; of a survey all releases in one measurement, with one debit.
 
-        A failure is debited like the release. Ctrl-C waits for the search for a scale, after
-        which nothing is debited, and stops the reading of rows, which is debited. Later it waits
-        for the release, and `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
+        A failure is debited like the release. Ctrl-C during the search for a scale debits nothing.
+        Later it stops polars while it reads rows, which is debited, or waits for the release, and
+        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
 
         Raises
         ------
@@ -257,7 +259,11 @@ class ReleasedQuery(Query, ABC, Generic[R]):
             A `RuntimeError`, if reading the data fails, with a message that does not depend on
             them.
         """
-        return released_by(self, data, self._released)
+        context = parts_of(self).context
+        if data is not None or context is None:
+            raise ValueError("release: the query must belong to a Context, which holds the data.")
+        self._settle()
+        return uninterrupted(lambda: self._released(context))
 
     def _released(self, context: Context) -> R:
         draw = submitted(context, self._measurement(raw=True), parts_of(self).d_in)
@@ -270,6 +276,10 @@ class ReleasedQuery(Query, ABC, Generic[R]):
             )
             failed.drawn = draw
             raise failed from error
+
+    @abstractmethod
+    def _settle(self) -> None:
+        """Search for all scales and thresholds; `ValueError` where the budget buys nothing."""
 
     @abstractmethod
     def _measurement(self, *, raw: bool) -> Measurement:
@@ -287,7 +297,7 @@ class AskedQuery(ReleasedQuery[R]):
         super().__init__(*parts_of(bound.base)._replace(chain=bound.chain))
         self._bound = bound
 
-    @deferred_interrupts()
+    @np.errstate(under="ignore")
     def _settle(self) -> None:
         """Raise `ValueError` where the budget of the query buys nothing."""
         check_query_budget(parts_of(self).d_out)

@@ -16,7 +16,6 @@ from opendp.mod import Measurement, Transformation
 from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.display.wording import prior_said
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import as_names, as_size
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.neighbours import relation_of
@@ -78,7 +77,7 @@ class BoundQuery(Bound[Release | GroupedRelease]):
         """The number of categories, or cells, those of all groups."""
         return self.space.k
 
-    @underflow_is_zero
+    @np.errstate(under="ignore")
     def summary(self, budget: Any, guess_size: int | None = None) -> pl.DataFrame:
         """The row that `PosteriorQuery.summarize` shows, of the mechanism that fits the budget and
         its loss for one privacy unit.

@@ -5,6 +5,7 @@ whose scale fits the budget.
 from collections.abc import Sequence
 from typing import Any, Literal, TypeVar, overload
 
+import numpy as np
 import polars as pl
 from opendp.context import Query
 from opendp.extras.polars import LazyFrameQuery
@@ -17,7 +18,6 @@ from opendp_bayes.queries.question import Categories, Columns, Countable, Policy
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import require_features
-from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.spaces import Prior
 
@@ -61,7 +61,7 @@ def posterior(
 ) -> "PosteriorQuery[GroupedRelease]": ...
 
 
-@deferred_interrupts()
+@np.errstate(under="ignore")
 def posterior(
     query: Query | LazyFrameQuery | Countable,
     column: Columns,

@@ -7,7 +7,6 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
@@ -185,8 +184,7 @@ def pooled(
             " numbers, such as scipy.stats.gamma(2, scale=10)."
         )
     effective, rng = as_size(ess, "ess", "draws"), as_generator(random_state)
-    with waiting("Estimating the groups together"):
-        a, counts, worth = groups.draws(prior, kappa_prior, effective, rng)
+    a, counts, worth = groups.draws(prior, kappa_prior, effective, rng)
     if worth < effective:
         raise ValueError(
             f"pooled: the draws of kappa and m are worth {worth:.0f} independent ones; they must be"

@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, ShownAtOnce, labelled_frame
 from opendp_bayes.display.wording import group_name, in_plain_words
 from opendp_bayes.mathematics.telling import shortly, told
@@ -167,17 +166,13 @@ class Release(Estimated, ReleasedData):
         """The posterior of the category probabilities given the release, its noise taken into
         account (`NoiseAwarePosterior`).
 
-        Computed when first used; where that may take seconds, a terminal shows it.
-        `noise_aware_posterior` makes one with other than the default settings.
+        Computed when first used; `noise_aware_posterior` makes one with other settings.
         """
         from opendp_bayes.inference.noise_aware import noise_aware_posterior
 
         if isinstance(self.source, Release):  # whose posterior all its groups share
             return self.source.posterior._part(self)
-        if self.setting.adds_noise and not self.learned_prior:
-            return noise_aware_posterior(self)
-        with waiting("Learning the prior" if self.learned_prior else "Computing the posterior"):
-            return noise_aware_posterior(self)
+        return noise_aware_posterior(self)
 
     @property
     def has_posterior(self) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 
 from opendp_bayes.display.wording import listed
 from opendp_bayes.mathematics.telling import warn
-from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import (
     Integers,
     as_choice,
@@ -33,7 +32,7 @@ from opendp_bayes.surveys.survey_tables.tables import Model
 Columns = tuple[str, ...]
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 def combine_tables(
     tables: Mapping[str, ReleasedData], *, draws_may_agree: bool = False
 ) -> SurveyPosterior | LevelsPosterior:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from opendp_bayes.display.pictures import plot_panels
-from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, ShownAtOnce
 from opendp_bayes.display.tables import Table
 from opendp_bayes.display.wording import stated_loss
@@ -114,9 +113,8 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
                 " table, as in column=['region', 'vote'], or combine the others by name:"
                 " ob.combine_tables({...})."
             )
-        with waiting("Computing the posterior of all tables"):
-            # Questions of a survey are draws of their own.
-            return combine_tables(tables, draws_may_agree=True)
+        # Questions of a survey are draws of their own.
+        return combine_tables(tables, draws_may_agree=True)
 
     def __getitem__(self, question: str) -> Any:
         return self.releases[position_of(question, self.names, ("question", "questions"))]

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 from opendp.combinators import make_composition
 from opendp.context import Query
@@ -30,13 +31,12 @@ from opendp_bayes.surveys.joint_posterior import check_joint
 from opendp_bayes.surveys.survey import Survey
 from opendp_bayes.trusted.boundary import guarded, require_features
 from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
-from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.opendp_internals import parts_of
 
 _A_QUESTION = "a mapping with a column, as in dict(column='vote', categories=['yes', 'no'])"
 
 
-@deferred_interrupts()
+@np.errstate(under="ignore")
 def survey(
     query: Query | LazyFrameQuery | Countable,
     questions: Mapping[str, Mapping[str, Any] | Divisible],
@@ -142,7 +142,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
 
     def _measurement(self, *, raw: bool) -> Measurement:
         """The composition of all measurements, of what users get, or `raw` of what was drawn."""
-        self._foresee()
+        self._settle()
         alike = self._frames
         together, counts = (
             alike[0].gate.counts_of_several([frame.cells for frame in alike])
@@ -169,7 +169,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
             )
         return measurement
 
-    @deferred_interrupts()
+    @np.errstate(under="ignore")
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
         """Describe the releases that the survey would make and their debits, as a polars frame with
         a row for each question. Reads no data and spends nothing.
@@ -197,7 +197,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
             If the query has no budget, a question finds no scale within its share, or a public
             number of records is guessed.
         """
-        self._foresee()
+        self._settle()
         rows = [
             bound.summary(budget, guess_size).select(pl.lit(question).alias("question"), pl.all())
             for question, (bound, budget) in self._shared().items()
@@ -206,7 +206,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
 
     def __repr__(self) -> str:
         try:
-            self._foresee()
+            self._settle()
             lines = [
                 f"{question!r}: {bound.described(budget)}"
                 for question, (bound, budget) in self._shared().items()
@@ -233,7 +233,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
         total = math.fsum(self._weights.values())
         return {question: weight / total for question, weight in self._weights.items()}
 
-    def _foresee(self) -> None:
+    def _settle(self) -> None:
         """Raise `ValueError` where the budget buys a question nothing, or no posterior."""
         self.settings, self.discoveries  # noqa: B018
 

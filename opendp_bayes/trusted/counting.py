@@ -21,7 +21,6 @@ from opendp_bayes.trusted.boundary import ContractError, guarded, guarded_map
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import CHANGES, identifier_of
 from opendp_bayes.trusted.cells import Axis, Cells, counted
-from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, element_type
 from opendp_bayes.trusted.spaces import CountsOfSeveral
 from opendp_bayes.trusted.truncation import Truncation
@@ -113,7 +112,6 @@ def _counting(
         checked_size(cells.space.size, domain, metric)
     space = CountsOfSeveral(tuple(cells.space for cells in several))
 
-    @interruptible()
     def function(data: Any) -> tuple[Integers, ...]:
         pairs = zip(space.spaces, count(data), strict=True)
         return tuple(measured.counts(counts) for measured, counts in pairs)

@@ -17,7 +17,6 @@ from typing import Any, get_args
 from opendp_bayes.mathematics.validation import as_delta, as_positive
 from opendp_bayes.trusted.account import Account, Entry, Kind, LedgerError, Loss, State, as_name
 from opendp_bayes.trusted.boundary import Unchanging
-from opendp_bayes.trusted.interrupts import deferred_interrupts
 
 #: In the head of every ledger's file, where SQLite has a place for them.
 _APPLICATION, _VERSION = 0x6F706462, 1
@@ -256,7 +255,7 @@ def _transaction(
     The journal's folder is synchronised too (`extra`): a journal that a power failure brought back
     would undo an entry. Raises `LedgerError` for what is no ledger, and where the system fails.
     """
-    with deferred_interrupts(), _errors(path):
+    with _errors(path):
         if new:
             path.touch()  # with the rights that the user has set
         if 0 < path.stat().st_size < _SMALLEST:  # which SQLite takes for an empty one

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 from opendp.combinators import make_adaptive_composition
-from opendp.context import Context, Query
+from opendp.context import Context
 from opendp.extras.polars import OnceFrame
 from opendp.measurements import make_user_measurement
 from opendp.mod import Measurement, OdometerQueryable, Queryable
@@ -31,9 +31,9 @@ from opendp_bayes.trusted.budget import (
     shown,
     unit_in_words,
 )
-from opendp_bayes.trusted.interrupts import deferred_interrupts, deliver_interrupt
+from opendp_bayes.trusted.interrupts import ReleaseInterrupted, uninterrupted
 from opendp_bayes.trusted.ledger import Intent, Ledger
-from opendp_bayes.trusted.opendp_internals import RAISED_BY_CALLBACK, forget_origin, parts_of
+from opendp_bayes.trusted.opendp_internals import RAISED_BY_CALLBACK, forget_origin
 
 #: Of Contexts that OpenDP made one is asked at a time. Ours have a lock each.
 _LOCK = RLock()
@@ -168,21 +168,27 @@ def _asked(
     process = os.getpid()
     forget_origin(queryable)
 
-    def answer(query: Any) -> Any:
-        is_debited = False
+    def asked(query: Any) -> Any:
+        run = None
         with lock:
             _check_question(query, process)
             try:
-                with deferred_interrupts(), entered(query) as intent:
+                with entered(query) as intent:
                     run = debited(queryable, query, distance)
-                    is_debited = True
                     intent.is_reading = True
                     released = run()
                 return handed_out(released, alive, lock)
             except BaseException:
-                if is_debited:
+                if run is not None:
                     spent()
                 raise
+
+    def answer(query: Any) -> Any:
+        try:
+            return uninterrupted(lambda: asked(query))
+        except ReleaseInterrupted:
+            spent()
+            raise
 
     is_odometer = isinstance(queryable, OdometerQueryable)
     return (_AskedOdometer if is_odometer else _AskedQueryable)(queryable, answer, lock)
@@ -267,44 +273,8 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
     ReleaseError
         If reading the data fails, which is debited, with a message that does not depend on them.
     """
-    deliver_interrupt()  # while nothing is debited
     with getattr(context.queryable, "lock", _LOCK):
         check_remaining(context, measurement.map(d_in))
         if isinstance(context.queryable, _Asked):
             return context(measurement)
         return debited(context, measurement, d_in)()
-
-
-S = TypeVar("S")
-
-
-class ReleaseInterrupted(KeyboardInterrupt):
-    """Ctrl-C came when a release could no longer be stopped: it was made and debited.
-
-    `release` is that release. In a notebook or at a prompt it is `sys.last_value.release`.
-    """
-
-    def __init__(self, release: Any) -> None:
-        super().__init__(
-            "the release had been made and debited; it is the attribute release of this exception,"
-            " at a prompt `sys.last_value.release`."
-        )
-        self.release = release
-
-
-def released_by(query: Query, data: Any, make: Callable[[Context], S]) -> S:
-    """Let `make` release and debit from the Context of the query, with Ctrl-C held back as
-    described at `PosteriorQuery.release`.
-    """
-    context = parts_of(query).context
-    if data is not None or context is None:
-        raise ValueError("release: the query must belong to a Context, which holds the data.")
-    released: S | None = None
-    try:
-        with deferred_interrupts():
-            released = make(context)
-    except KeyboardInterrupt:
-        if released is None:
-            raise
-        raise ReleaseInterrupted(released) from None
-    return released

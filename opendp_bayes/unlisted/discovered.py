@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 import numpy as np
 
-from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.wording import in_plain_words
 from opendp_bayes.mathematics.telling import shortly, told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
@@ -217,8 +216,7 @@ class DiscoveredRelease(Estimated, DiscoveredData):
     def _inferred(self) -> "CountsOfKeys":
         from opendp_bayes.unlisted.posterior.counts_of_keys import counts_of_keys
 
-        with waiting("Learning the law of all categories"):
-            counts = counts_of_keys(self._keys)
+        counts = counts_of_keys(self._keys)
         if counts.warning:
             warn(f"{self.column!r}: {counts.warning} (docs: Unlisted values).")
         return counts

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 from opendp.context import Query
 from opendp.extras.polars import LazyFrameQuery
@@ -19,7 +20,6 @@ from opendp_bayes.queries.base import AskedQuery, Bound, counts_and_unit
 from opendp_bayes.queries.question import Discoverable, LeftOut
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import descriptor_of, require_features
-from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of
 from opendp_bayes.trusted.stable_plans import stable_plan_of
@@ -151,7 +151,7 @@ class Discovering(Bound[DiscoveredRelease]):
         )
 
 
-@deferred_interrupts()
+@np.errstate(under="ignore")
 def discover(
     query: Query | LazyFrameQuery | Discoverable,
     column: str,

@@ -46,7 +46,7 @@ def test_columns_of_any_names_are_all_there(names: tuple[str, ...]) -> None:
     assert set("".join(frame.columns)) == set("mean_")
 
 
-@pytest.mark.parametrize("name", ["tables", "renderings", "progress"])
+@pytest.mark.parametrize("name", ["tables", "renderings"])
 def test_what_shows_a_sheet_knows_no_result(name: str) -> None:
     tree = ast.parse((PACKAGE / "display" / f"{name}.py").read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

@@ -2,9 +2,6 @@
 
 # ruff: noqa: PT012 - what a block under pytest.raises does until it is left is what is tested
 
-import contextlib
-import ctypes
-import faulthandler
 import json
 import os
 import random
@@ -23,142 +20,62 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.queries import bound_query, posterior_query
-from opendp_bayes.surveys import survey_query
 from opendp_bayes.trusted import boundary, queryable_proxy
-from opendp_bayes.trusted.interrupts import deferred_interrupts, deliver_interrupt
+from opendp_bayes.trusted.interrupts import uninterrupted
 from tests import helpers
 from tests.helpers.contexts import checked_context, plain_context
 
 VOTES = pl.LazyFrame({"vote": ["a", "b"] * 20}, schema={"vote": pl.Enum(["a", "b"])})
 
 
-def handler_below(number: int) -> int | None:
-    """Address of what the system calls for a signal: the first field."""
-    action = (ctypes.c_void_p * 128)()
-    ctypes.CDLL(None).sigaction(number, None, action)
-    return action[0]
+def strike(*_: object) -> None:
+    """Ctrl-C here: Python calls the handler in the main thread, before its next line."""
+    os.kill(os.getpid(), signal.SIGINT)  # which the system hands to the main thread
+    time.sleep(0.4)  # until that has seen it
 
 
-def strike() -> None:
-    """Ctrl-C here: Python calls the handler before the next line."""
-    signal.raise_signal(signal.SIGINT)
-
-
-# --- the two blocks
-def test_an_interrupt_waits_also_for_nested_blocks() -> None:
-    done = False
-    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
-        strike()
-        done = True
-    assert done
+# --- the thread
+def test_an_interrupt_waits_and_carries_what_was_made() -> None:
+    with pytest.raises(ob.ReleaseInterrupted, match=r"sys\.last_value\.release") as caught:
+        uninterrupted(lambda: (strike(), strike(), "release")[-1])
+    assert isinstance(caught.value, KeyboardInterrupt)
+    assert caught.value.release == "release"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    reached = []
-    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
-        with deferred_interrupts():
-            strike()
-            reached.append("inner")
-        reached.append("outer")
-    assert reached == ["inner", "outer"]
-    with deferred_interrupts():
-        deliver_interrupt()
-    deliver_interrupt()
-    with pytest.raises(ValueError, match="own"), deferred_interrupts():
-        raise ValueError("own")
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert uninterrupted(lambda: 1) == 1, "a second call after the first"
 
 
-def test_an_interrupt_replaces_the_error_that_it_caused() -> None:
-    with pytest.raises(KeyboardInterrupt) as caught, deferred_interrupts():
+def test_an_interrupt_replaces_the_error_that_came_with_it() -> None:
+    def failed() -> None:
         strike()
         raise boundary.ReleaseError("the callback failed")
-    assert caught.value.__suppress_context__
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        uninterrupted(failed)
+    assert type(caught.value) is KeyboardInterrupt
+    with pytest.raises(boundary.ReleaseError, match="of its own"):
+        uninterrupted(lambda: raises(boundary.ReleaseError("of its own")))
 
 
-def test_it_is_delivered_where_it_may_be_and_once() -> None:
-    reached = []
-    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
-        strike()
-        reached.append("held")
-        deliver_interrupt()
-        reached.append("not reached")
-    assert reached == ["held"]
-    with deferred_interrupts():
-        strike()
-        with pytest.raises(KeyboardInterrupt):
-            deliver_interrupt()
-    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
-        strike()
-        with deferred_interrupts():
-            deliver_interrupt()
-            reached.append("not reached")
-    assert reached == ["held"]
+def raises(error: BaseException) -> None:
+    raise error
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no handlers below Python's")
-def test_a_handler_below_python_s_stays_where_it_is() -> None:
-    """As polars has one, which stops a scan; here it is that of `faulthandler`."""
-    of_python = handler_below(signal.SIGINT)
-    with open(os.devnull, "w") as nowhere:
-        faulthandler.register(signal.SIGINT, nowhere, chain=True)
-        try:
-            found = handler_below(signal.SIGINT)
-            with deferred_interrupts():
-                within = handler_below(signal.SIGINT)
-            after = handler_below(signal.SIGINT)
-        finally:
-            faulthandler.unregister(signal.SIGINT)
-    assert found != of_python
-    assert within == after == found
+def test_within_another_thread_a_release_has_no_thread_of_its_own() -> None:
+    threads = uninterrupted(lambda: (threading.current_thread(), uninterrupted(here)))
+    assert threads[0] is threads[1] is not threading.main_thread()
 
 
-def test_a_handler_of_the_users_own_is_asked_once_and_need_not_raise() -> None:
-    asked = []
+def here() -> threading.Thread:
+    return threading.current_thread()
+
+
+def test_a_handler_of_the_users_own_is_asked_at_once_and_need_not_raise() -> None:
+    asked: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: asked.append(number))
     try:
-        with pytest.raises(ValueError, match="own"), deferred_interrupts():
-            strike()
-            deliver_interrupt()
-            assert asked == [signal.SIGINT], "called as soon as it may raise"
-            raise ValueError("own")
-        assert len(asked) == 1
-        with deferred_interrupts():
-            strike()
-            assert len(asked) == 1
-        assert len(asked) == 2
+        assert uninterrupted(lambda: (strike(), list(asked))[1]) == [signal.SIGINT]
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_an_ignored_signal_and_other_threads_leave_the_handler_alone() -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with deferred_interrupts():
-            strike()
-            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
-    seen = []
-
-    def work() -> None:
-        with deferred_interrupts():
-            seen.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [signal.default_int_handler]
-
-
-def test_another_thread_does_not_deliver_what_is_held_back_for_the_main_thread() -> None:
-    done = []
-    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
-        strike()
-        thread = threading.Thread(target=lambda: done.append(deliver_interrupt()))
-        thread.start()
-        thread.join()
-        done.append(None)
-    assert done == [None, None]
 
 
 # --- releases
@@ -167,7 +84,7 @@ def context(releases: int = 2, delta: float = 0.0) -> Any:
 
 
 def test_an_interrupt_while_counting_stops_the_release_and_is_paid_for(monkeypatch):
-    """It may come after a failure, which nobody is to have for nothing."""
+    """As polars stops a scan; it may come after a failure, which nobody is to have for nothing."""
     whole = context()
     query = ob.posterior(whole.query(), "vote", nulls="a")
 
@@ -183,39 +100,25 @@ def test_an_interrupt_while_counting_stops_the_release_and_is_paid_for(monkeypat
     assert query.release().k == 2, "the budget of the next is there"
 
 
-@pytest.mark.parametrize("taken", ["default", "own"])
-@pytest.mark.parametrize("when", ["before", "while"])
 @pytest.mark.parametrize("asked", ["categories", "discover"])
-def test_counting_stops_at_once_where_the_handler_raises(taken, when, asked, monkeypatch):
-    """As in an engine's, which asks Python's; one that takes note has its release."""
-    delta = 1e-6 * (asked == "discover")
-    whole, over, noted = context(delta=delta), [], []
+def test_counting_that_cannot_be_stopped_is_waited_for(asked, monkeypatch):
+    """As an engine's, which sees no signal in a thread."""
+    whole = context(delta=1e-6 * (asked == "discover"))
     query: Any = ob.posterior(whole.query(), "vote", nulls="a")
     if asked == "discover":
         query = ob.discover(whole.query(), "vote", nulls="a")
-    collect = pl.LazyFrame.collect
+    collect, struck = pl.LazyFrame.collect, []
 
     def counted(*args: Any, **options: Any) -> Any:
-        if when == "while":
-            strike()
-        over.append(1)
+        if not struck:
+            struck.append(strike())
         return collect(*args, **options)
 
     monkeypatch.setattr(pl.LazyFrame, "collect", counted)
-    if when == "before":
-        monkeypatch.setattr(boundary, "silenced", lambda: contextlib.nullcontext(strike()))
-    if taken == "default":
-        with pytest.raises(KeyboardInterrupt):
-            query.release()
-    else:
-        signal.signal(signal.SIGINT, lambda *_: noted.append(1))
-        try:
-            query.release()
-        finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-    assert (bool(over), bool(noted)) == (taken == "own",) * 2
+    with pytest.raises(ob.ReleaseInterrupted) as caught:
+        query.release()
+    assert caught.value.release.guarantee.is_stated
     assert len(whole.current_privacy_loss()) == 1
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 SCANNING = """
@@ -251,7 +154,6 @@ os._exit(0)
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no handler of polars that stays")
 def test_an_interrupt_stops_a_scan_of_polars() -> None:
     """Of 27 000 000 000 rows, which would take many minutes."""
     result = subprocess.run(
@@ -281,26 +183,18 @@ def test_an_interrupt_after_the_counting_carries_the_release(monkeypatch):
 
 
 @pytest.mark.parametrize("call", ["resolve", "release"])
-def test_an_interrupt_waits_for_the_search_for_a_scale_and_nothing_is_debited(call, monkeypatch):
+def test_an_interrupt_stops_the_search_for_a_scale_and_nothing_is_debited(call, monkeypatch):
     whole = context()
     query = ob.posterior(whole.query(), "vote", nulls="a", mechanism="laplace_parameters")
-    fit, reached = query._bound.fit, []
-
-    def search(loss: Any) -> Any:
-        strike()
-        reached.append("the rest of the search")
-        return fit(loss)
-
-    monkeypatch.setattr(query, "_bound", replace(query._bound, fit=search))
+    monkeypatch.setattr(query, "_bound", replace(query._bound, fit=strike))
     with pytest.raises(KeyboardInterrupt) as caught:
         getattr(query, call)()
-    assert reached
     assert type(caught.value) is KeyboardInterrupt
     assert whole.current_privacy_loss() == []
 
 
 def test_what_an_interrupt_has_debited_uses_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of OpenDP's own query, which is lost: the next one has the next share."""
+    """Of OpenDP's own query, which the exception carries: the next one has the next share."""
     whole: Any = checked_context(VOTES, loss={"epsilon": 3.0}, parts=None, split_by_weights=[1, 2])
     outcome = queryable_proxy._outcome
 
@@ -313,77 +207,24 @@ def test_what_an_interrupt_has_debited_uses_its_share(monkeypatch: pytest.Monkey
 
     with monkeypatch.context() as patch:
         patch.setattr(queryable_proxy, "_outcome", interrupted)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(ob.ReleaseInterrupted) as caught:
             released()
+    assert caught.value.release.collect().shape == (1, 1)
     assert (whole.d_mids_consumed, whole.d_mids) == ([1.0], [2.0])
     assert released().collect().shape == (1, 1)
     assert (whole.d_mids_consumed, whole.d_mids) == ([1.0, 2.0], [])
 
 
-@pytest.mark.parametrize("asking", ["one question", "a survey"])
-def test_an_interrupt_waits_for_the_measurement(asking, monkeypatch):
-    """OpenDP is never left in the middle of making one."""
-    questions = {"votes": {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}}
-    query: Any = (
-        ob.posterior(context().query(), **questions["votes"])
-        if asking == "one question"
-        else ob.survey(context().query(), questions)
-    )
-    made, make = [], bound_query.measurement_of
-
-    def interrupted(*arguments: Any, **options: Any) -> Any:
-        found = make(*arguments, **options)
-        strike()
-        made.append(found)
-        return found
-
-    monkeypatch.setattr(bound_query, "measurement_of", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        query.resolve()
-    assert made
-
-
-QUESTION = {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}
-
-
-OF_QUERY = bound_query.BoundQuery, "settled"
-
-
-@pytest.mark.parametrize(
-    ("place", "name", "call"),
-    [
-        (posterior_query, "ask", lambda query: ob.posterior(query, **QUESTION)),
-        (survey_query, "ask", lambda query: ob.survey(query, {"votes": QUESTION})),
-        (*OF_QUERY, lambda query: ob.posterior(query, **QUESTION).summarize()),
-        (*OF_QUERY, lambda query: repr(ob.posterior(query, **QUESTION))),
-        (*OF_QUERY, lambda query: ob.survey(query, {"votes": QUESTION}).summarize()),
-    ],
-    ids=["posterior", "survey", "summary", "repr", "summary of a survey"],
-)
-def test_an_interrupt_waits_for_what_a_query_asks_of_opendp(place, name, call, monkeypatch):
-    reached, original = [], getattr(place, name)
-
-    def interrupted(*arguments: Any, **options: Any) -> Any:
-        strike()
-        reached.append(name)
-        return original(*arguments, **options)
-
-    monkeypatch.setattr(place, name, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        call(context().query())
-    assert reached
-
-
 # --- in a process of their own
 IN_THE_GLUE = """
-import signal, sys
+import os, signal, sys, time
 sys.modules["sklearn"] = None  # the prelude would load it, which takes a second
 import opendp._convert, opendp.prelude as dp, polars as pl
 import opendp_bayes as ob
-from opendp_bayes.trusted import interrupts
+from opendp_bayes.queries import base
 
 if sys.argv[1] == "unprotected":
-    interrupts._set_handler = lambda handler: None
+    base.uninterrupted = lambda release: release()
 dp.enable_features("contrib", "honest-but-curious")
 votes = pl.LazyFrame({"vote": ["a", "b"] * 20}, schema={"vote": pl.Enum(["a", "b"])})
 context = dp.Context.compositor(
@@ -393,15 +234,18 @@ context = dp.Context.compositor(
     split_evenly_over=1,
 )
 query = ob.posterior(context.query(), "vote", nulls="a")
-invoke, counted, collect = opendp._convert.c_to_py, [], pl.LazyFrame.collect
+invoke, counted, struck, collect = opendp._convert.c_to_py, [], [], pl.LazyFrame.collect
+query._settle()
 def collected(*args, **options):
     counted.append(True)
     return collect(*args, **options)
 pl.LazyFrame.collect = collected
 def interrupted(*args):
     if sys._getframe(1).f_code.co_name == "_invoke_py_callback":
-        if sys.argv[2] == "all" or counted:
-            signal.raise_signal(signal.SIGINT)
+        if (sys.argv[2] == "all" or counted) and not struck:
+            struck.append(True)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.4)
     return invoke(*args)
 opendp._convert.c_to_py = interrupted
 try:
@@ -414,7 +258,7 @@ except KeyboardInterrupt as error:
 @pytest.mark.parametrize(
     ("protected", "when", "raised"),
     [
-        (True, "all", "KeyboardInterrupt"),
+        (True, "all", "ReleaseInterrupted"),
         (True, "counted", "ReleaseInterrupted"),
         (False, "all", ""),
         pytest.param(False, "counted", "", marks=pytest.mark.slow),
@@ -449,7 +293,10 @@ def interrupted_at_random(number: int, seed: int) -> Counter[tuple[str, bool, in
                 assert child.stdout.readline() == "now\n", child.stderr.read()
                 time.sleep(0.15 * rng.random() ** 2)
                 child.send_signal(signal.SIGINT)
+                again = threading.Timer(3, child.send_signal, [signal.SIGINT])
+                again.start()  # Python ignores what is raised in a destructor
                 line = child.stdout.readline()
+                again.cancel()
                 assert line, child.stderr.read()
                 outcomes[tuple(json.loads(line))] += 1
             assert child.wait(timeout=600) == 0

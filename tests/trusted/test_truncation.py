@@ -307,12 +307,14 @@ def test_one_record_more_moves_rows_of_others_where_order_is_not_asked_for(monke
 def test_frames_without_a_fixed_order_do_differ(make, monkeypatch, tmp_path):
     """The negative control: nothing else would notice."""
     monkeypatch.setattr(joint_cells, "require_order", lambda frame: None)
-    of = opened(make(in_parquet(tmp_path)), 3)
-    found = [
-        ob.survey(of.query().truncate_per_group(1, keep="first"), {"table": TABLE}).release()
-        for _ in range(3)
-    ]
-    assert len({survey["table"].noisy_counts for survey in found}) > 1
+    of = opened(make(in_parquet(tmp_path)), 30)
+
+    def drawn() -> tuple[int, ...]:
+        limited = of.query().truncate_per_group(1, keep="first")
+        return ob.survey(limited, {"table": TABLE}).release()["table"].noisy_counts
+
+    first = drawn()
+    assert any(drawn() != first for _ in range(29)), "on a busy machine three may agree"
 
 
 def test_a_sort_lets_one_record_more_change_rows_of_others():

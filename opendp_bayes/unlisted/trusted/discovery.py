@@ -26,7 +26,6 @@ from opendp_bayes.trusted.boundary import (
     require_features,
 )
 from opendp_bayes.trusted.budget import name_of
-from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.unlisted.discovered_data import DiscoveredData
 from opendp_bayes.unlisted.laws_for_budgets import loss_of_discovery
 from opendp_bayes.unlisted.thresholds import Discovery
@@ -118,7 +117,6 @@ def make_discovery(
 _Shown = tuple[tuple[Value, ...], tuple[int, ...], int | None]
 
 
-@interruptible()  # since keys are counted here
 def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
     """Shown values, and the rest.
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -128,19 +127,6 @@ def test_a_query_that_is_cancelled(endless: Any, capfd: pytest.CaptureFixture[st
     thread.join()
 
 
-def test_control_c(endless: Any) -> None:
-    of = two_shares(endless[1])
-    asked, began = ask(of), time.process_time()
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        asked.release()
-    took = time.process_time()
-    timer.join()
-    assert took - began < 60, "it was not over"
-    assert len(of.d_mids) == 1
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_is_killed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -148,8 +134,6 @@ def test_a_worker_that_is_killed(tmp_path: Path, capfd: pytest.CaptureFixture[st
     pl.DataFrame({"vote": [VALUE, "no", None]}).write_parquet(path)
 
     def work(part: pd.DataFrame) -> pd.DataFrame:
-        import os
-        import signal
 
         if die.exists():
             os.kill(os.getpid(), signal.SIGKILL)

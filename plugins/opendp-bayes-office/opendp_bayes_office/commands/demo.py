@@ -8,7 +8,7 @@ import typer
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail, release_errors
-from opendp_bayes_office.commands.output import display, echo, written
+from opendp_bayes_office.commands.output import display, echo, waiting, written
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,9 +72,7 @@ def demo(
 
         opendp-bayes demo
     """
-    from opendp_bayes.display.progress import waiting
     from opendp_bayes.display.sheet import Sheet
-    from opendp_bayes.trusted.interrupts import deferred_interrupts
     from opendp_bayes_office.commands.answers import survey_of
     from opendp_bayes_office.report.page import rendered
     from opendp_bayes_office.report.report_document import Report
@@ -99,7 +97,7 @@ def demo(
         }
     )
     query = survey_of(answers.lazy(), specification)
-    with release_errors(), waiting("Releasing"), deferred_interrupts():
+    with release_errors(), waiting("Releasing"):
         survey = query.release()
     with waiting("Computing the posteriors"):
         sheets = [release.sheet(title=title, percent=True) for title, release in survey.items()]

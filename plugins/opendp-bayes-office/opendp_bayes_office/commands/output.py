@@ -57,6 +57,20 @@ def display(*shown: "Sheet | str") -> None:
     echo("\n".join(text if isinstance(text, str) else text.text(width) for text in shown))
 
 
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """A block that shows, on a terminal's standard error, what is being done, and for how long."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    is_off = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=is_off) as line:
+        line.add_task(what, total=None)
+        yield
+
+
 def echo(text: str, *, newline: bool = True) -> None:
     """Print a text on standard output and make sure that it arrived; exits with a message and
     `NOT_WRITTEN` if it did not.
@@ -75,6 +89,8 @@ def keeping(path: Path) -> Iterator[Callable[[str], None]]:
     """A block in which releases are made, which hands their JSON to a function that keeps it: in a
     `NewFile`, or where that cannot be written, on standard error.
     """
+    from opendp_bayes import ReleaseInterrupted
+
     file, releases = NewFile(path), list[str]()
 
     def keep(text: str) -> None:
@@ -84,6 +100,8 @@ def keeping(path: Path) -> Iterator[Callable[[str], None]]:
     try:
         yield keep
     except BaseException as error:
+        if isinstance(error, ReleaseInterrupted) and not releases:
+            keep(error.release.to_json())
         if releases:
             place = (
                 f"it is in {path}, and `opendp-bayes show` prints it."

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from opendp_bayes_office.commands import options
-from opendp_bayes_office.commands.output import display
+from opendp_bayes_office.commands.output import display, waiting
 
 
 def plan(
@@ -72,7 +72,6 @@ def plan(
         opendp-bayes plan --guess-size 5000 --prior 1,1,1 --rho 0.1
     """
     import opendp_bayes as ob
-    from opendp_bayes.display.progress import waiting
 
     with waiting("Planning"):
         planned = ob.plan(

@@ -15,6 +15,7 @@ from opendp_bayes_office.commands.output import (
     display,
     echo,
     text_in,
+    waiting,
     written,
 )
 from opendp_bayes_office.commands.specified import carried_out, foreseen, specified_in
@@ -148,7 +149,6 @@ def report(
         fail("DATA: is missing; name the file with the data after the specification.")
     if synthetic is not None and os.path.lexists(synthetic):
         fail(f"--synthetic {synthetic}: exists already; name a new folder.")
-    from opendp_bayes.display.progress import waiting
     from opendp_bayes_office.report.page import rendered
     from opendp_bayes_office.report.report_document import Report
 

@@ -8,7 +8,15 @@ import typer
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail, option_errors
-from opendp_bayes_office.commands.output import PRINTED, NewFile, display, echo, text_in, written
+from opendp_bayes_office.commands.output import (
+    PRINTED,
+    NewFile,
+    display,
+    echo,
+    text_in,
+    waiting,
+    written,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,7 +84,6 @@ def show(
 
         opendp-bayes show v.json -o vote.xlsx
     """
-    from opendp_bayes.display.progress import waiting
     from opendp_bayes_office.report.report_document import Report
 
     if output not in (None, PRINTED) and output.suffix.lower() != ".xlsx":

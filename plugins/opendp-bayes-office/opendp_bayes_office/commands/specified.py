@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from opendp_bayes_office.commands.errors import fail, option_errors, release_errors, say
-from opendp_bayes_office.commands.output import PRINTED, beside, display, keeping, text_in
+from opendp_bayes_office.commands.output import PRINTED, beside, display, keeping, text_in, waiting
 
 if TYPE_CHECKING:
     import polars as pl
@@ -98,8 +98,6 @@ class Specified:
         in which everything has been said that is to be said before records are read; `dry` where
         it is to release nothing.
         """
-        from opendp_bayes.display.progress import waiting
-        from opendp_bayes.trusted.interrupts import deferred_interrupts
         from opendp_bayes_office.commands import answers
         from opendp_bayes_office.files.files import scannable, source
 
@@ -110,7 +108,7 @@ class Specified:
                 with reading(intent):
                     file = stack.enter_context(scannable(file))
                 intent.is_reading = False
-            with option_errors(self.where), deferred_interrupts(), waiting("Computing the widths"):
+            with option_errors(self.where), waiting("Computing the widths"):
                 if file is not None:
                     specification = answers.as_in(file, specification)
                 query = answers.survey_of(answers.frame_in(file, specification), specification)
@@ -182,23 +180,20 @@ def carried_out(specified: Specified, *, output: Path, as_report: bool) -> "Iter
 
     from msgspec import structs
 
-    from opendp_bayes.display.progress import waiting
-    from opendp_bayes.trusted.interrupts import deferred_interrupts
+    from opendp_bayes.trusted.interrupts import uninterrupted
     from opendp_bayes_office.report.report_document import Report
 
-    with keeping(output) as keep, ExitStack() as until_it_is_kept:
+    with keeping(output) as keep:
         with specified.opened() as opened:
             intent = opened.intent
             if intent.loss is not None and not opened.summary["delta"].sum():  # nothing buys any
                 intent.loss = structs.replace(intent.loss, delta=0.0)
             with reading(intent), release_errors(), waiting("Reading"):
                 opened.source.complete()
-                until_it_is_kept.enter_context(deferred_interrupts())
                 survey = opened.query.release()
         software = {package: version(package.lower()) for package in ("OpenDP", "opendp-bayes")}
         report = Report(opened.specification, survey, software)
-        keep(report.to_json() if as_report else report.results.to_json())
-        until_it_is_kept.close()
+        uninterrupted(lambda: keep((report if as_report else report.results).to_json()))
         if as_report or output == PRINTED:
             for line in chain.from_iterable(release.unmatched for release in survey.releases):
                 say(line)
@@ -211,7 +206,6 @@ def release_and_show(
     """Release what a specification asks for into a new file, `output` or one `beside` a file, and
     print its sheet, or its JSON alone where that is the file; or foresee what it will cost.
     """
-    from opendp_bayes.display.progress import waiting
 
     if dry_run and output is not None:
         fail("--dry-run: releases nothing that --output could hold; leave it out.")

@@ -200,9 +200,7 @@ def test_ctrl_c_while_data_are_read_says_what_was_spent(votes, monkeypatch, plac
         message = run("report", "s.toml", votes, "--ledger", "b", code=130)
     else:
         message = run("release", votes, *asked, code=130)
-    while_reading = "opendp-bayes: data may have been read, so this counts as spent: ε = 1."
-    while_counting = "its budget all the same, as the release would have: 1.0 (MaxDivergence)."
-    assert (while_reading if place[1] == "complete" else while_counting) in message
+    assert "opendp-bayes: data may have been read, so this counts as spent: ε = 1." in message
     assert "opendp-bayes: stopped; nothing was released." in message
     assert not list(Path.cwd().glob("*.json"))
     assert "ε = 2 is left" in run("ledger", "b")
