@@ -49,10 +49,7 @@ if TYPE_CHECKING:
     from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee as PrivacyGuarantee
     from opendp_bayes.results.external_counts import noisy_counts as noisy_counts
     from opendp_bayes.results.release import Release as Release
-    from opendp_bayes.surveys.agreement_of_copies import (
-        agreement_of_copies as agreement_of_copies,
-        combine_estimates as combine_estimates,
-    )
+    from opendp_bayes.surveys.combined_estimate import combine_estimates as combine_estimates
     from opendp_bayes.surveys.joint_posterior import combine_tables as combine_tables
     from opendp_bayes.surveys.levels_query import levels as levels
     from opendp_bayes.surveys.measured_tables import noisy_tables as noisy_tables
@@ -93,8 +90,7 @@ _HOME = {
     # infer
     "combine": "inference.combine",
     "combine_tables": "surveys.joint_posterior",
-    "combine_estimates": "surveys.agreement_of_copies",
-    "agreement_of_copies": "surveys.agreement_of_copies",
+    "combine_estimates": "surveys.combined_estimate",
     "noisy_counts": "results.external_counts",
     "noisy_tables": "surveys.measured_tables",
     "log_likelihood": "inference.log_likelihood",

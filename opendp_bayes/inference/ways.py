@@ -6,7 +6,6 @@ needed, because a query asks, before it releases, only whether there is a way.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,9 +31,6 @@ from opendp_bayes.release_format.data import ReleasedData
 if TYPE_CHECKING:
     from opendp_bayes.inference.engines import Engine, Generator
 
-#: Work that takes about a second or two.
-_QUICK_WORK = 500
-
 
 @dataclass(frozen=True, eq=False)
 class Way:
@@ -58,16 +54,6 @@ class Way:
     likelihoods: Sequence[Likelihood]
     prior: Floats
     size: int | None
-
-    @property
-    def work(self) -> float:
-        """A measure of its time: the categories where counts are convolved, each a few milliseconds
-        at the most; 0 for two weighed ones, and infinite for everything else.
-        """
-        if self._looks:
-            return self.prior.size
-        computed = self._states_no_law or self.size is None or self.prior.size > 2
-        return math.inf if computed and self.size != 0 else 0.0
 
     def check(self, mechanism: str, foreseen: bool) -> None:
         """Raise `ValueError` where a release of a mechanism has no posterior; where it may have
@@ -200,20 +186,3 @@ def check_posterior(release: ReleasedData) -> None:
         check_learned(table)
     else:
         way_to(table, foreseen=True)
-
-
-def is_quick(*releases: ReleasedData) -> bool:
-    """True if the posteriors of the releases together take at most a second or two with the default
-    settings.
-
-    They must not need random draws, a list of all data sets, or probabilities from a plugin.
-
-    Raises
-    ------
-    ValueError
-        Where a posterior is refused.
-    """
-    # Stops where it is too much.
-    tables = (release.source or release for release in releases)
-    works = (math.inf if table.learned_prior else way_to(table).work for table in tables)
-    return all(work <= _QUICK_WORK for work in accumulate(works))

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from opendp_bayes.results.pooled_release import Pooled
 
 
-#: Shares of groups that are computed together in about a second.
-_QUICK = 2000
+#: Categories of one table, and shares of groups that are computed together, in about a second.
+_QUICK_TABLE, _QUICK = 500, 2000
 
 
 class Estimated(ShownAtOnce):
@@ -332,10 +332,13 @@ class Release(Estimated, ReleasedData):
         return estimate_of(self.posterior, as_level(level))
 
     def _is_quick(self) -> bool:
-        """True if `posterior` is there, or takes at most a second or two."""
-        from opendp_bayes.inference.ways import is_quick
-
-        return self.has_posterior or is_quick(self)
+        """True if its estimates take at most a second or two."""
+        if isinstance(self.source, Release):
+            return self.source._is_quick()
+        is_small = self.k <= _QUICK_TABLE
+        if not self.setting.adds_noise:  # a private number is refused at once
+            is_small = self.size is None or (self.k == 2 and self.setting.law is not None)
+        return self.has_posterior or (is_small and not self.learned_prior)
 
     def _frame(self, estimate: Estimate | None, level: float, *, plug_in: bool) -> "pl.DataFrame":
         """`to_frame` of what is known."""
@@ -650,11 +653,10 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
 
     def _is_quick(self) -> bool:
         """True if the estimates of all groups take at most a second or two."""
-        from opendp_bayes.inference.ways import is_quick
-
+        cells = len(self) * len(self.categories)
         if are_computed_together(self):
-            return len(self) * len(self.categories) <= _QUICK
-        return is_quick(*(release for release in self.values() if not release.has_posterior))
+            return cells <= _QUICK
+        return cells <= _QUICK_TABLE and all(release._is_quick() for release in self.values())
 
     def _frame(
         self, estimate: Estimate | None, level: float, *, plug_in: bool = False

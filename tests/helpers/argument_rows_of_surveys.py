@@ -93,7 +93,6 @@ OF_X: dict[str, Any] = {"variables": ["x"]}
 OF_Y: dict[str, Any] = {"variables": ["y"]}
 EDGES, WIDER = {"edges": [0, 1, 2]}, {"edges": [0, 2, 4]}
 MADE: dict[str, Any] = {"self": SURVEY, "copies": 2, "random_state": 0}
-TWO_COPIES = [SURVEY.synthetic(2, random_state=seed) for seed in range(2)]
 SHARE: dict[str, Any] = {"larger": {"of": "counts"}, "smaller": {"function": lambda p: p["a", "b"]}}
 SURVEYS = [
     *rows(
@@ -122,13 +121,6 @@ SURVEYS = [
     *rows(
         into_empty_folder(SurveyPosterior.write_synthetic),
         *({**MADE, "folder": FOLDER.name}, of_files, *map(as_files, COPIES), *OF_FILES),
-    ),
-    *rows(
-        ob.agreement_of_copies,
-        {"posterior": SURVEY, "copies": TWO_COPIES[0], "kind": "population"},
-        lambda found: found["combined_std"].sum(),
-        different={"copies": TWO_COPIES[1], "kind": "predictive"},
-        refused={"posterior": "x"},
     ),
     *rows(
         *(SurveyPosterior.unmeasured, {"self": OPEN, "level": 0.8}),

@@ -12,7 +12,7 @@ import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.results.release import GroupedRelease
-from opendp_bayes.surveys.agreement_of_copies import combine_estimates
+from opendp_bayes.surveys.combined_estimate import combine_estimates
 from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
 from tests.helpers.releases import PRIVATE, guarantee, release
 

@@ -20,7 +20,7 @@ from tests.helpers.contexts import plain_context
 
 PACKAGE = Path(opendp_bayes.__file__).parent
 #: Where the files of each part of inference are named from, those of the slices too.
-_SURVEYS = "levels", "survey_tables", "joint_posterior.py", "agreement_of_copies.py"
+_SURVEYS = "levels", "survey_tables", "joint_posterior.py", "combined_estimate.py"
 PARTS = {"inference": PACKAGE / "inference", "unlisted/posterior": PACKAGE / "unlisted"}
 PARTS |= {f"surveys/{name}": PACKAGE / "surveys" for name in _SURVEYS}
 
@@ -79,9 +79,7 @@ noise_aware:_with_prior
 pooling/pooled_groups:PooledGroups.draws
 pooling/pooled_groups:cells_by
 pooling/pooled_groups:groups_of_table
-agreement_of_copies:_levels
-agreement_of_copies:agreement_of_copies
-agreement_of_copies:combine_estimates
+combined_estimate:combine_estimates
 joint_posterior:survey_posterior
 survey_tables/survey_posterior:SurveyPosterior._table
 laws/beta_mixture:BetaMixtures._mixed

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.results.estimates import estimate_or_reason
 from tests.helpers.releases import guarantee
@@ -65,8 +64,6 @@ def test_outside_the_argument_its_value_the_bound_and_what_to_do_are_named(case)
     assert "plug_in" in str(caught.value)
     with pytest.raises(ValueError, match=message):
         ob.combine([release, laplace(*settings)], records="same", draws_may_agree=True)
-    with pytest.raises(ValueError, match=message):
-        is_quick(release)
     assert "plug_in" in str(estimate_or_reason(release, 0.95, wait=True))
     assert np.all(np.isfinite(release.plug_in.mean()))  # what remains
 

@@ -7,7 +7,6 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.display.tables import decimals_of, estimates_table, intervals
-from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.results.estimates import (
     Estimate,
     estimate_of,
@@ -86,7 +85,7 @@ QUICK = {
 @pytest.mark.parametrize("name", QUICK)
 def test_what_is_quick(name: str) -> None:
     release, quick = QUICK[name]
-    assert is_quick(release) is quick
+    assert release._is_quick() is quick
 
 
 def test_a_mechanism_from_a_plugin_is_not_called_without_being_asked_for() -> None:
@@ -97,7 +96,7 @@ def test_a_mechanism_from_a_plugin_is_not_called_without_being_asked_for() -> No
             raise AssertionError("called")
 
     release = changed(PAIR, mechanism=Slow())
-    assert not is_quick(release)
+    assert not release._is_quick()
     assert isinstance(estimate_or_reason(release, 0.95, wait=False), str)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import fft, special
 
 from opendp_bayes.inference.convolution.sums import cubic
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts, nodes_of
 from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_mean, typical_std
@@ -28,7 +28,9 @@ _SMALLEST, _LARGEST, _WEAK, _FAR = 0.5, 30.0, 4.0, 4.0
 #: Noise, rates and sums are followed down to `exp(-_DEPTH)`.
 _DEPTH = 18.0
 #: The longest step of logarithms of rates, and the part of a Poisson count's deviation that one is.
-_STEP, _PART = 0.25, 0.45
+_STEP, _PART = 0.15, 0.45
+#: Counts behind a drawn one are so much nearer than by default; about how many there are.
+_OF_NODES, _NODES = 1 / 3, 256
 #: What has lost its digits, of the largest entry of a transform, and what it may hold of a law.
 _DIGITS, _LOST = 1e-14, 1e-4
 #: The largest part of a law at one point of its lattice, and at its ends.
@@ -185,35 +187,20 @@ def _blocks(sizes: Integers) -> Iterator[Integers]:
         order = order[number:]
 
 
-def _edges(last: int, widest: float) -> Integers:
-    """First numbers of cells from 0 on, half as long as a Poisson count's deviation or `widest`."""
+def _edges(last: int) -> Integers:
+    """First numbers of cells from 0 on, half as long as a Poisson count's deviation."""
     edges = [0]
-    while edges[-1] <= min(last, widest**2):
+    while edges[-1] <= last:
         edges.append(edges[-1] + max(1, int(edges[-1] ** 0.5 / 2)))
-    more = np.arange(edges[-1], last + 2 * widest + 2, max(1, int(widest / 2)))
-    return np.append(edges, more[1:])
+    return np.array(edges)
 
 
 def _counts_behind(noise: IntegerNoise, values: Integers) -> Iterator[Nodes]:
     """Counts that may be behind each drawn value, ascending; two stand for each cell."""
-    reach = noise.reach(_DEPTH)
-    edges = _edges(max(int(values[-1]), 0) + reach, noise.scale)
-    first = np.searchsorted(edges, np.maximum(values - reach, 0), side="right") - 1
-    last = np.searchsorted(edges, np.maximum(values, 0) + reach, side="right")
-    cells = np.arange(int((last - first).max()) + 1)
-    for rows in np.array_split(np.arange(values.size), values.size * cells.size // _BLOCK + 1):
-        noisy_counts = values[rows, None]
-        starts = edges[np.minimum(first[rows, None] + cells, last[rows, None])]
-        kinks = [
-            np.maximum(noisy_counts - kink + more, 0) for kink in noise.kinks for more in (0, 1)
-        ]
-        starts = np.sort(np.concatenate([starts, *kinks], axis=1), axis=1)
-        size, middle = np.diff(starts), (starts[:, 1:] + starts[:, :-1] - 1) / 2
-        away = np.sqrt(np.maximum(size**2 - 1, 0) / 12)
-        x = np.maximum(np.concatenate([middle - away, middle + away], axis=1), 0.0)
-        log_size = np.log(np.maximum(size, _TINY) / 2)
-        log_weight = noise.log_mass(noisy_counts - x) - special.gammaln(x + 1)
-        yield x, log_weight + np.concatenate([log_size, log_size], axis=1)
+    for some in np.array_split(values, values.size * _NODES // _BLOCK + 1):
+        x, _, size = nodes_of(some, noise, _DEPTH, part=_OF_NODES).transpose(0, 2, 1)
+        log_weight = noise.log_mass(some[:, None] - x) - special.gammaln(x + 1)
+        yield x, log_weight + np.log(np.maximum(size, _TINY))
 
 
 def _sums_behind(noisy: DrawnCounts, prior: Floats, is_known: NDArray[np.bool_]) -> Iterator[Nodes]:
@@ -257,7 +244,7 @@ def _sums_behind(noisy: DrawnCounts, prior: Floats, is_known: NDArray[np.bool_])
 
 def _binned(numbers: Integers, logs: Floats, log_p: Floats) -> Nodes:
     """Two numbers for each cell of those that are probable, with its mean and variance."""
-    edges = _edges(int(numbers.max()), float(numbers.max()))
+    edges = _edges(int(numbers.max()))
     middles = np.maximum((edges[:-1] + edges[1:] - 1) / 2, 0.5)
     row, column = np.nonzero(log_p > -_DEPTH)
     seen, logs = numbers[row, column], logs[row, column]

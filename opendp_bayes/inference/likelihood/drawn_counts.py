@@ -101,9 +101,9 @@ def nodes_of(
     wide: ArrayLike = 1.0,
     most: float = math.inf,
 ) -> Floats:
-    """Counts in order that stand for all that may be behind what was drawn, shape `(c,)`: these,
+    """Counts in order that stand for all that may be behind what was drawn, shape `(m,)`: these,
     the real number at which the integers begin that each stands for, and for how many it does,
-    shape `(3, m, c)`. Two stand for an interval, with its mean and variance, what was drawn for
+    shape `(3, c, m)`. Two stand for an interval, with its mean and variance, what was drawn for
     itself alone, and copies at the end for none.
 
     They go as far as the noise, so many times as `wide`, has `exp(-depth)` of its largest mass, and
