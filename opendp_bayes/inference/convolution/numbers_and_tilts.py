@@ -39,7 +39,7 @@ _GRID, _LAST_GRID = 1 << 9, 1 << 12
 _SPACE, _SHARE, _SKEWED, _NEAREST, _SMALL, _MOST = (0.4, 4.0), 0.3, 0.1, 0.1, 5.0, 1000
 #: Parts of rare numbers are longer, down to this share of the largest probability. As many numbers
 #: have a part each.
-_RARE, _FEW = 1e-3, 64
+_RARE, _FEW = 1e-3, 256
 #: Means under two tilts are equal that differ by less than this share: of 1e9 records, by far less
 #: than one.
 _RISE = 1e-12
