@@ -396,18 +396,6 @@ def test_margins_under_wide_noise_are_named() -> None:
     assert twice.undercovered == ()
 
 
-def test_a_copy_whose_analysis_failed_is_told() -> None:
-    good = np.full((5, 2), 0.2)
-    failed = good.copy()
-    failed[3, 1] = 500.0
-    estimates = np.arange(10.0).reshape(5, 2)
-    ob.combine_estimates(estimates, good, kind="population")
-    rare = np.array([0.0, 0.0, 0.0, 1e-9])  # a share of 0 in most copies
-    ob.combine_estimates(rare, rare, kind="population")
-    with pytest.warns(UserWarning, match="1000 times their median"):
-        ob.combine_estimates(estimates, failed, kind="population")
-
-
 @pytest.mark.parametrize("name", ["SETTLED_R_HAT", "SETTLED_EFFECTIVE"])
 def test_either_measure_says_that_chains_have_not_settled(name: str, monkeypatch: Any) -> None:
     posterior = survey_posterior({"a": release("age", "vote")}, ess=20)
