@@ -153,15 +153,15 @@ class Listed(Engine):
             shares = self.rows / self.rows.sum(axis=1, keepdims=True)
             shares = np.clip(shares, _SMALLEST, 1 - _NARROWEST).T[:, None]
             # Betas that are next to no wider than a number.
-            own = np.full(shares.shape[1:], 1 / _NARROWEST)
-            each = [(own, (1 - one) / one / _NARROWEST) for one in shares]
+            a = np.full(shares.shape[1:], 1 / _NARROWEST)
+            pairs = [(a, (1 - share) / share / _NARROWEST) for share in shares]
             return BetaMixtures.joined(
-                [mixtures_of_draws(*pair, _COMPONENTS_OF_SHARES, twice=True) for pair in each]
+                [mixtures_of_draws(*pair, _COMPONENTS_OF_SHARES, twice=True) for pair in pairs]
             )
-        every, row = self.rows.T, np.zeros(len(self.rows), dtype=np.int64)
-        pairs = zip(every, all_but_one(every), self.prior, all_but_one(self.prior), strict=True)
+        columns, row = self.rows.T, np.zeros(len(self.rows), dtype=np.int64)
+        laws = zip(columns, all_but_one(columns), self.prior, all_but_one(self.prior), strict=True)
         return BetaMixtures.joined(
-            [grouped(a + x, b + rest, self.weights, x, rest, row) for x, rest, a, b in pairs]
+            [grouped(a + x, b + left, self.weights, x, left, row) for x, left, a, b in laws]
         )
 
     @cached_property
@@ -182,9 +182,9 @@ class Listed(Engine):
     def _of(self, part: Callable[[Any], Any]) -> "Listed":
         """Counts of what `part` makes of arrays whose last axis is the categories'."""
         counted = None if self._counted is None else self._counted._of(part)
-        made = type(self)(part(self.rows), self._log_weights, part(self.prior), counted)
-        made.diagnostics = self.diagnostics
-        return made
+        listed = type(self)(part(self.rows), self._log_weights, part(self.prior), counted)
+        listed.diagnostics = self.diagnostics
+        return listed
 
     def sample(self, draws: int, rng: Generator) -> Any:
         return self.rows[rng.choice(len(self.rows), size=draws, p=self.weights)]
@@ -223,21 +223,21 @@ def mixtures_of_draws(
     first, so that the density of both together has no waves.
     """
     order, draws = np.argsort(a / b, axis=1), a.shape[1]
-    a, b = (np.tile(np.take_along_axis(one, order, axis=1), 1 + twice) for one in (a, b))
+    a, b = (np.tile(np.take_along_axis(values, order, axis=1), 1 + twice) for values in (a, b))
     cuts = np.arange(number := min(components, draws)) * draws // number
     if twice:
         cuts = np.unique([*cuts, draws, *(cuts + draws + draws // number // 2)])
     sizes = np.diff(cuts, append=a.shape[1])
     total = a + b
-    mean, rest = (np.add.reduceat(one / total, cuts, axis=1) / sizes for one in (a, b))
-    middle, other = (np.repeat(one, sizes, axis=1) for one in (mean, rest))
-    off = np.where(middle < 0.5, a / total - middle, other - b / total)
+    mean, left = (np.add.reduceat(x / total, cuts, axis=1) / sizes for x in (a, b))
+    middle, beside = (np.repeat(x, sizes, axis=1) for x in (mean, left))
+    off = np.where(middle < 0.5, a / total - middle, beside - b / total)
     variance = (a / total) * (b / total) / (total + 1) + off**2
-    own, beside = BetaMixtures.parameters(
-        mean, rest, np.add.reduceat(variance, cuts, axis=1) / sizes
+    new_a, new_b = BetaMixtures.parameters(
+        mean, left, np.add.reduceat(variance, cuts, axis=1) / sizes
     )
     shares = np.tile(sizes / a.shape[1], len(a))
-    return BetaMixtures(own.ravel(), beside.ravel(), shares, np.arange(len(a) + 1) * cuts.size)
+    return BetaMixtures(new_a.ravel(), new_b.ravel(), shares, np.arange(len(a) + 1) * cuts.size)
 
 
 def summed(values: Any, groups: Groups) -> Any:

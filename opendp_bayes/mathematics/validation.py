@@ -33,20 +33,20 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-def as_positive(value: Any, name: str) -> float:
+def as_positive(value: Any, argument: str) -> float:
     """Return `value` as a finite float above zero, or raise `ValueError`/`TypeError` naming it."""
-    number = _as_number(value, name)
-    return _checked(number, value, name, 0 < number < math.inf, "finite and greater than 0")
+    number = _as_number(value, argument)
+    return _checked(number, value, argument, 0 < number < math.inf, "finite and greater than 0")
 
 
-def as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
+def as_between(value: Any, argument: str, limits: tuple[float, float]) -> float:
     """Return `value` as a number between two powers of 2."""
-    number = as_positive(value, name)
+    number = as_positive(value, argument)
     least, most = limits
     if least <= number <= most:  # the message takes longer than the check, at each of many scales
         return number
     constraint = f"between 2^{math.log2(least):.0f} and 2^{math.log2(most):.0f}"
-    raise ValueError(f"{name}={told(value)}: must be {constraint}.")
+    raise ValueError(f"{argument}={told(value)}: must be {constraint}.")
 
 
 def as_scale(value: Any) -> float:
@@ -54,23 +54,23 @@ def as_scale(value: Any) -> float:
     return as_between(value, "scale", SCALES)
 
 
-def as_level(value: Any, such_as: str = "0.95", name: str = "level") -> float:
+def as_level(value: Any, such_as: str = "0.95", argument: str = "level") -> float:
     """Return `value` as a probability between 0 and 1, that of an interval unless said."""
-    number = _as_number(value, name)
-    return _checked(number, value, name, 0 < number < 1, f"between 0 and 1, such as {such_as}")
+    number = _as_number(value, argument)
+    return _checked(number, value, argument, 0 < number < 1, f"between 0 and 1, such as {such_as}")
 
 
 #: A seed, what is drawn with, or None for other draws at each call.
 RandomState = int | np.random.Generator | None
 
 
-def as_size(value: Any, name: str = "size", of: str = "records") -> int:
+def as_size(value: Any, argument: str = "size", of: str = "records") -> int:
     """Return `value` as an integer number of records, or of what `of` says, at least 1."""
-    size = _as_integer(value, name)
+    size = _as_integer(value, argument)
     return _checked(
         size,
         value,
-        name,
+        argument,
         1 <= size <= LARGEST_CONCENTRATION,
         f"between 1 and {LARGEST_CONCENTRATION:.0e} {of}",
     )
@@ -82,16 +82,16 @@ def as_distance(value: Any) -> int:
     return _checked(distance, value, "d_in", distance >= 0, "0 or greater")
 
 
-def as_number(value: Any, name: str) -> float:
+def as_number(value: Any, argument: str) -> float:
     """Return `value` as a float that is not nan."""
-    number = _as_number(value, name)
-    return _checked(number, value, name, not math.isnan(number), "a number, not nan")
+    number = _as_number(value, argument)
+    return _checked(number, value, argument, not math.isnan(number), "a number, not nan")
 
 
-def as_loss(value: Any, name: str) -> float:
+def as_loss(value: Any, argument: str) -> float:
     """Return `value` as a finite loss, which may be 0."""
-    number = _as_number(value, name)
-    return _checked(number, value, name, 0 <= number < math.inf, "at least 0 and finite")
+    number = _as_number(value, argument)
+    return _checked(number, value, argument, 0 <= number < math.inf, "at least 0 and finite")
 
 
 def as_delta(value: Any) -> float:
@@ -114,26 +114,28 @@ def as_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def as_flag(value: Any, name: str) -> bool:
+def as_flag(value: Any, argument: str) -> bool:
     """Return `value` if it is True or False."""
     is_flag = isinstance(value, (bool, np.bool_))
-    return bool(_checked(value, value, name, is_flag, "True or False", TypeError))
+    return bool(_checked(value, value, argument, is_flag, "True or False", TypeError))
 
 
-def as_text(value: Any, name: str) -> str:
+def as_text(value: Any, argument: str) -> str:
     """Return `value` if it is text."""
-    return _checked(value, value, name, isinstance(value, str), "text, a str", TypeError)
+    return _checked(value, value, argument, isinstance(value, str), "text, a str", TypeError)
 
 
-def as_names(value: Any, name: str) -> list[str]:
+def as_names(value: Any, argument: str) -> list[str]:
     """Return one name or a sequence of them as a list."""
     names = [value] if isinstance(value, str) else value
     names = list(names) if isinstance(names, Iterable) else [names]
     are_names = all(isinstance(text, str) for text in names)
-    return _checked(names, value, name, are_names, "a name, a str, or a list of names", TypeError)
+    return _checked(
+        names, value, argument, are_names, "a name, a str, or a list of names", TypeError
+    )
 
 
-def as_numbers(value: ArrayLike, name: str) -> Floats:
+def as_numbers(value: ArrayLike, argument: str) -> Floats:
     """Return `value` as an array of floats, of its own shape; `TypeError` for what holds others."""
     try:
         array = np.asarray(value)
@@ -142,11 +144,11 @@ def as_numbers(value: ArrayLike, name: str) -> Floats:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(
-            f"{name}={told(value)}: must be a number or a sequence of numbers."
+            f"{argument}={told(value)}: must be a number or a sequence of numbers."
         ) from None
 
 
-def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Floats:
+def as_prior(prior: ArrayLike, k: int | None = None, argument: str = "prior") -> Floats:
     """Return `prior` as a float array of shape `(k,)`; a scalar is broadcast when `k` is known.
 
     Raises
@@ -159,28 +161,28 @@ def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Flo
     """
     if hasattr(prior, "keys"):
         raise TypeError(
-            f"{name}={told(prior)}: must be numbers without labels, in the order of the categories,"
-            " as to_numpy() has those of a Series."
+            f"{argument}={told(prior)}: must be numbers without labels, in the order of the"
+            " categories, as to_numpy() has those of a Series."
         )
-    array = as_numbers(prior, name)
+    array = as_numbers(prior, argument)
     if array.ndim == 0:
         if k is None:
             raise ValueError(
-                f"{name}={told(prior)}: must have one entry for each category, as in"
-                f" {name}=[{told(prior)}, {told(prior)}]; one number does not say how many there"
-                " are."
+                f"{argument}={told(prior)}: must have one entry for each category, as in"
+                f" {argument}=[{told(prior)}, {told(prior)}]; one number does not say how many"
+                " there are."
             )
         array = np.full(k, array)
     if array.ndim != 1 or (array.size < 2 if k is None else array.size != k):
         wanted = "at least 2" if k is None else str(k)
         raise ValueError(
-            f"{name}={told(prior)}: has shape {array.shape}; must have {wanted} entries, one for"
-            " each category."
+            f"{argument}={told(prior)}: has shape {array.shape}; must have {wanted} entries, one"
+            " for each category."
         )
     if not (np.all(array >= SMALLEST_PRIOR) and np.all(array <= LARGEST_CONCENTRATION)):
         raise ValueError(
-            f"{name}={told(prior)}: every entry must be greater than 0, from {SMALLEST_PRIOR:.0e}"
-            f" to {LARGEST_CONCENTRATION:.0e}."
+            f"{argument}={told(prior)}: every entry must be greater than 0, from"
+            f" {SMALLEST_PRIOR:.0e} to {LARGEST_CONCENTRATION:.0e}."
         )
     return array
 
@@ -205,40 +207,40 @@ def as_counts(counts: ArrayLike, k: int | None = None) -> Integers:
     return array.astype(np.int64)
 
 
-def as_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
+def as_choice(value: Any, argument: str, choices: Sequence[Any]) -> Any:
     """Return `value` if it is one of `choices`, otherwise raise `ValueError` listing them."""
     allowed = f"one of {', '.join(map(repr, choices))}"
-    return _checked(value, value, name, value in choices, allowed)
+    return _checked(value, value, argument, value in choices, allowed)
 
 
 def _checked(
     result: T,
     value: Any,
-    name: str,
+    argument: str,
     fits: bool,
     constraint: str,
     error: type[Exception] = ValueError,
 ) -> T:
     """Return what `value` stands for, if it fits a constraint."""
     if not fits:
-        raise error(f"{name}={told(value)}: must be {constraint}.")
+        raise error(f"{argument}={told(value)}: must be {constraint}.")
     return result
 
 
-def _as_number(value: Any, name: str) -> float:
+def _as_number(value: Any, argument: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name}={told(value)}: must be a number, not {type(value).__name__}.")
+        raise TypeError(f"{argument}={told(value)}: must be a number, not {type(value).__name__}.")
     return float(value)
 
 
-def _as_integer(value: Any, name: str) -> int:
+def _as_integer(value: Any, argument: str) -> int:
     if isinstance(value, bool):
-        raise TypeError(f"{name}={told(value)}: must be a whole number, not bool.")
+        raise TypeError(f"{argument}={told(value)}: must be a whole number, not bool.")
     try:
         return operator.index(value)
     except TypeError:
         raise TypeError(
-            f"{name}={told(value)}: must be a whole number, not {type(value).__name__}."
+            f"{argument}={told(value)}: must be a whole number, not {type(value).__name__}."
         ) from None
 
 

@@ -83,7 +83,7 @@ class Threshold(ABC):
         """The least number of records of a key that is shown with at least the probability `share`,
         between 0 and 1.
         """
-        share = as_level(share, name="share")
+        share = as_level(share, argument="share")
         # Probabilities to be at least a value fall with it.
         largest = int(np.searchsorted(-self._at_least, -share, side="right")) - 1
         return max(1, self.threshold - self.masses[0] - largest)

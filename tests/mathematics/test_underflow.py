@@ -1,4 +1,4 @@
-"""Underflow of methods and functions that say so is 0, and of no others."""
+"""Underflow of methods that say so is 0, and of no others."""
 
 from functools import cached_property
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes.mathematics.underflow import UnderflowIsZero, underflow_is_zero
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 
 SMALL = np.array([1e-300])
 
@@ -58,12 +58,3 @@ def test_members_answer_whatever_the_caller_asks_of_numpy(name: str) -> None:
         with pytest.raises(FloatingPointError):
             SMALL * SMALL
     assert getattr(Shielded, name).__doc__ == "Its words."
-
-
-def test_a_function_keeps_what_it_was() -> None:
-    shielded = underflow_is_zero(np.square)
-    assert shielded.__name__ == "square"
-    with np.errstate(all="raise"):
-        assert shielded(SMALL) == 0
-        with pytest.raises(FloatingPointError):  # underflow alone
-            shielded(np.array([1e300]))

@@ -57,14 +57,14 @@ class DifferentRecords(ByDraws):
 
     def __init__(self, data_sets: Sequence[NoisyDataSet], prior: Floats) -> None:
         self.prior = prior
-        sizes = [each.size for each in data_sets if each.size is not None]
+        sizes = [data_set.size for data_set in data_sets if data_set.size is not None]
         if sizes:
             self._parts, self._shares = [of_public(data_sets, sizes, prior)], np.ones(1)
         else:
             self._parts, self._shares = of_private(data_sets[0], data_sets[1], prior)
 
     @cached_property
-    def _found(self) -> list[JointLaw]:
+    def _laws(self) -> list[JointLaw]:
         """For every category, of all parts; the weights sum to 1."""
         parts = zip(*(part.joint_laws() for part in self._parts), strict=True)
         return [JointLaw.joined(part, self._shares) for part in parts]
@@ -73,17 +73,17 @@ class DifferentRecords(ByDraws):
     def probabilities(self) -> BetaMixtures:
         """The marginals of the probabilities of all categories."""
         mixtures = []
-        for alpha, one in zip(self.prior.tolist(), self._found, strict=True):
+        for alpha, law in zip(self.prior.tolist(), self._laws, strict=True):
             others = float(self.prior.sum()) - alpha
-            a, b = varied(alpha + one.counts, others + one.left, one.variance)
+            a, b = varied(alpha + law.counts, others + law.left, law.variance)
             row = np.zeros(a.size, dtype=np.int64)
-            mixtures.append(grouped(a, b, one.weights, a - alpha, b - others, row)[0])
+            mixtures.append(grouped(a, b, law.weights, a - alpha, b - others, row)[0])
         return BetaMixtures.joined(mixtures)
 
     @cached_property
     def counts(self) -> CountLaws:
         """The marginals of the counts of all categories."""
-        laws = [CountLaws.of_rows(one.counts[:, None], one.weights) for one in self._found]
+        laws = [CountLaws.of_rows(law.counts[:, None], law.weights) for law in self._laws]
         return CountLaws.joined(laws)
 
     @cached_property

@@ -41,8 +41,8 @@ class Priors:
     def log_density(self, log_kappa: Floats, log_m: Floats) -> Floats:
         """The log-density of ln κ, and of the logarithms of m, shape `(..., k)`."""
         with np.errstate(all="ignore"):
-            found = self.kappa.logpdf(np.exp(log_kappa)) + log_kappa
-        return np.where(np.isfinite(found), found, -np.inf) + log_m @ self.m
+            log_p = self.kappa.logpdf(np.exp(log_kappa)) + log_kappa
+        return np.where(np.isfinite(log_p), log_p, -np.inf) + log_m @ self.m
 
 
 def concentrations(log_kappa: Floats, log_m: Floats) -> Floats:
@@ -74,16 +74,20 @@ class Proposals:
         """So many draws of ln κ and of the logarithms of m, a row for each."""
         levels = (np.arange(number) + rng.random(number)) / number
         log_kappa = np.interp(levels, np.append(0, np.cumsum(self.shares)), self.edges)
-        shapes = self.shapes[at := self._interval(log_kappa)]
+        shapes = self.shapes[interval := self._interval(log_kappa)]
         log_m = np.log(rng.standard_gamma(shapes + 1))  # for shapes that underflow a variate
-        log_m += self.modes[at] - np.log(shapes) - rng.standard_exponential(shapes.shape) / shapes
+        log_m += (
+            self.modes[interval] - np.log(shapes) - rng.standard_exponential(shapes.shape) / shapes
+        )
         return log_kappa, log_m - special.logsumexp(log_m, axis=1, keepdims=True)
 
     def log_density(self, log_kappa: Floats, log_m: Floats) -> Floats:
         """Their log-density, but for a constant."""
-        shapes = self.shapes[at := self._interval(log_kappa)]
-        away, whole = log_m - self.modes[at] + np.log(shapes), shapes.sum(axis=1)
-        log_p = (shapes * away - special.gammaln(shapes)).sum(axis=1) + np.log(self.shares[at])
+        shapes = self.shapes[interval := self._interval(log_kappa)]
+        away, whole = log_m - self.modes[interval] + np.log(shapes), shapes.sum(axis=1)
+        log_p = (shapes * away - special.gammaln(shapes)).sum(axis=1) + np.log(
+            self.shares[interval]
+        )
         return log_p + special.gammaln(whole) - whole * special.logsumexp(away, axis=1)
 
     def _interval(self, log_kappa: Floats) -> Integers:
@@ -126,7 +130,7 @@ class Target:
     def log_density(self, log_kappa: Floats, log_m: Floats) -> Floats:
         """Log-density of several ln κ and logarithms of m, shape `(n, k)`, up to a constant."""
         a = concentrations(log_kappa, log_m)
-        of_data = np.array([self._evidence.log_p(each) for each in a])
+        of_data = np.array([self._evidence.log_p(row) for row in a])
         return np.nan_to_num(of_data + self._priors.log_density(log_kappa, log_m), nan=-np.inf)
 
     def proposals(self, shares: Floats) -> Proposals:
@@ -140,11 +144,11 @@ class Target:
             likely = np.flatnonzero(log_p > log_p.max() - _LOWEST)
             ends = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, _POINTS - 1)]
             _, log_m, _ = self._centre(grid[log_p.argmax()], log_m)
-        edges, found = np.linspace(*ends, _INTERVALS + 1), []
+        edges, laws = np.linspace(*ends, _INTERVALS + 1), []
         for log_kappa in (edges[1:] + edges[:-1]) / 2:
-            found.append(self._centre(log_kappa, log_m))
-            log_m = found[-1][1]
-        log_p, modes, shapes = map(np.array, zip(*found, strict=True))
+            laws.append(self._centre(log_kappa, log_m))
+            log_m = laws[-1][1]
+        log_p, modes, shapes = map(np.array, zip(*laws, strict=True))
         shares = (1 - _EVEN) * special.softmax(log_p) + _EVEN / _INTERVALS
         return Proposals(edges, shares, modes, shapes / _WIDER)
 
@@ -153,9 +157,9 @@ class Target:
         the mass of all m, its logarithms, and shapes of Gamma variates in proportion to which it
         is, by two derivatives along each.
         """
-        every = np.vstack([0 * log_m, np.eye(len(log_m)), -np.eye(len(log_m))]) * _WIDTH + log_m
-        every -= special.logsumexp(every, axis=1, keepdims=True)
-        here, *away = self.log_density(np.full(len(every), log_kappa), every)
+        points = np.vstack([0 * log_m, np.eye(len(log_m)), -np.eye(len(log_m))]) * _WIDTH + log_m
+        points -= special.logsumexp(points, axis=1, keepdims=True)
+        here, *away = self.log_density(np.full(len(points), log_kappa), points)
         up, down = np.reshape(away, (2, -1))
         slope, bend = (up - down) / (2 * _WIDTH), (2 * here - up - down) / _WIDTH**2
         shapes = np.maximum(bend / (1 - np.exp(log_m)), self._priors.m)
@@ -190,5 +194,5 @@ def draws_of(
         worth = float(1 / (weights**2).sum())
     chosen, times = np.unique(copies(weights, wanted, rng), return_counts=True)
     a, times = concentrations(log_kappa, log_m)[chosen], _EACH * times
-    drawn_counts = [evidence.counts(*one, rng) for one in zip(a, times.tolist(), strict=True)]
+    drawn_counts = [evidence.counts(*pair, rng) for pair in zip(a, times.tolist(), strict=True)]
     return np.repeat(a, times, axis=0), np.concatenate(drawn_counts), worth

@@ -60,15 +60,15 @@ class PrivateSizes:
 
     def __init__(self, noisy: DrawnCounts, mean_size: float = math.inf) -> None:
         (groups, k), std = noisy.drawn.shape, typical_std(noisy.noise)
-        known, half = noisy.drawn.sum(axis=1), std / 2
+        total, half = noisy.drawn.sum(axis=1), std / 2
         # Classes are that long, or a square root of their records.
-        root = np.sqrt(np.maximum(known, half**2))
-        first, self._of_group = alike(np.floor(np.minimum(known / half, 2 * root - half)))
+        root = np.sqrt(np.maximum(total, half**2))
+        first, self._of_group = alike(np.floor(np.minimum(total / half, 2 * root - half)))
         #: About how many records each class has, how unsure that is, and how far its logarithm may
         #: be from that.
-        self._middle = np.maximum(known[first], std + 1.0)
+        self._middle = np.maximum(total[first], std + 1.0)
         self._unsure, away = std / self._middle, _OF_NOISE * np.sqrt(k) * std + root[first]
-        ends = np.maximum(known[first] - away, 0.02), np.maximum(known[first] + away, 0) + 3
+        ends = np.maximum(total[first] - away, 0.02), np.maximum(total[first] + away, 0) + 3
         self._ends = np.log(np.array(ends) / self._middle)
         cells = np.repeat(self._of_group, k), np.tile(np.arange(k), groups), noisy.drawn.ravel()
         first, cell = alike(*cells)
@@ -90,11 +90,11 @@ class PrivateSizes:
         """So many draws of the counts for κ m, shape `(number, G, k)`."""
         log_weights, log_q, log_mass = self._laws(a)
         group = np.repeat(np.arange(len(self._cells))[:, None], number, axis=1)
-        at = picked(special.softmax(log_mass, axis=0).T, group, rng.random(group.shape))
+        row = picked(special.softmax(log_mass, axis=0).T, group, rng.random(group.shape))
         counts: Any = np.empty((number, *self._cells.shape), dtype=np.int32)
         size, log_weights = counts.size * len(self._nodes), np.ascontiguousarray(log_weights.T)
-        for some in np.array_split(np.arange(len(at)), size // _BLOCK + 1):
-            cell, q = np.broadcast_arrays(self._cells[some].T[..., None], at[some])
+        for some in np.array_split(np.arange(len(row)), size // _BLOCK + 1):
+            cell, q = np.broadcast_arrays(self._cells[some].T[..., None], row[some])
             nodes = self._nodes_of_cells[cell]
             log_p = log_q[q, self._class[cell], None] * nodes
             log_p += log_weights[cell]
@@ -135,13 +135,13 @@ class PrivateSizes:
         log_p = log_weights + middle[self._class] * self._nodes
         about = (log_p - (tops := log_p.max(axis=0))).astype(np.float32)
         away = (self._nodes - least).astype(np.float32)
-        for at, steps in enumerate((log_q - middle)[:, self._class]):
+        for row, steps in enumerate((log_q - middle)[:, self._class]):
             p = steps.astype(np.float32) * away
             p += about
             p -= (more := p.max(axis=0))
             np.exp(np.maximum(p, _NOTHING, out=p), out=p)
-            log_sums[at] = tops + more + steps * least + np.log(whole := p.sum(axis=0))
-            means[at] = least + np.einsum("ij,ij->j", p, away) / whole
+            log_sums[row] = tops + more + steps * least + np.log(whole := p.sum(axis=0))
+            means[row] = least + np.einsum("ij,ij->j", p, away) / whole
         log_mass = log_mass[:, self._of_group] + log_sums[:, self._cells].sum(axis=-1)
         return log_weights, log_q, log_mass + np.log(means[:, self._cells].sum(axis=-1) + kappa)
 

@@ -37,9 +37,9 @@ class PublicSizes:
         self._sizes, start = start.sum(axis=1), start.T
         noisy = DrawnCounts(noisy.drawn.T, noisy.noise, noisy.noised.T)
         sizes, reach = self._sizes, noisy.noise.reach(DEPTH)
-        every = (sizes <= _SMALL) | ~noisy.noised
-        low = np.where(every, 0, np.maximum(np.minimum(noisy.drawn, start) - reach, 0))
-        high = np.where(every, sizes, np.maximum(noisy.drawn, start) + reach)
+        whole_range = (sizes <= _SMALL) | ~noisy.noised
+        low = np.where(whole_range, 0, np.maximum(np.minimum(noisy.drawn, start) - reach, 0))
+        high = np.where(whole_range, sizes, np.maximum(noisy.drawn, start) + reach)
         low, high = np.minimum(low, sizes), np.minimum(high, sizes)
         # No fewer and no more than the others leave.
         low, high = (
@@ -58,8 +58,8 @@ class PublicSizes:
         """Log-probability of what was drawn, for κ m of shape `(k,)`."""
         _, waves, log_scale = self._laws(a)
         whole = fft.irfft(waves[-1], self._length)[np.arange(self._sizes.size), self._place]
-        found = np.log(np.maximum(whole, _TINY)) + log_scale
-        return float((found - log_rising_factorial(a.sum(), self._sizes)).sum())
+        log_p = np.log(np.maximum(whole, _TINY)) + log_scale
+        return float((log_p - log_rising_factorial(a.sum(), self._sizes)).sum())
 
     def counts(self, a: Floats, number: int, rng: np.random.Generator) -> Integers:
         """So many draws of the counts for one κ m, shape `(number, G, k)`: the last, and then those
@@ -69,14 +69,14 @@ class PublicSizes:
         sums = np.maximum(fft.irfft(waves, self._length), 0)
         groups = np.arange(self._sizes.size)[:, None]
         steps: Any = np.empty((number, self._sizes.size, a.size), dtype=np.int32)
-        at = np.tile(self._place, (number, 1))
+        left = np.tile(self._place, (number, 1))
         for j in range(a.size - 1, 0, -1):
-            before = at[..., None] - np.arange(masses.shape[2])
-            rest = np.where(before >= 0, sums[j - 1, groups, np.maximum(before, 0)], 0)
+            before = left[..., None] - np.arange(masses.shape[2])
+            sums_before = np.where(before >= 0, sums[j - 1, groups, np.maximum(before, 0)], 0)
             with np.errstate(divide="ignore"):
-                steps[..., j] = one_of(np.log(rest * masses[j]), rng)
-            at -= steps[..., j]
-        steps[..., 0] = at
+                steps[..., j] = one_of(np.log(sums_before * masses[j]), rng)
+            left -= steps[..., j]
+        steps[..., 0] = left
         return np.asarray(self._nodes[..., 0].T + steps)
 
     def _laws(self, a: Floats) -> tuple[Floats, Floats, Floats]:

@@ -96,7 +96,7 @@ def audit(
     draws = as_size(draws, "draws", "draws")
     if not _FEWEST_DRAWS <= draws <= _MOST_DRAWS:
         raise ValueError(f"draws={draws!r}: must be between {_FEWEST_DRAWS} and {_MOST_DRAWS}.")
-    as_level(confidence, name="confidence")
+    as_level(confidence, argument="confidence")
     for delta in deltas:
         as_level(delta, "1e-6", "delta")
     copied = deepcopy(setting.mechanism)  # what others hold, nobody can change for the caches
