@@ -81,6 +81,14 @@ def test_what_is_paid_for(state: State, paid: bool) -> None:
         account.check(Loss(epsilon=0.5), UNIT)
 
 
+@pytest.mark.parametrize("kind", ["epsilon", "rho"])
+def test_a_release_that_costs_delta_alone_is_paid_for(kind):
+    account = account_of(total(**{kind: 1.0}, delta=0.5), spent(**{kind: 0.0}, delta=0.375))
+    assert (account.spent.delta, account.remaining.delta) == (0.375, 0.125)
+    with pytest.raises(LedgerError, match="would exceed"):
+        account.check(Loss(**{kind: 0.0}, delta=0.25), UNIT)
+
+
 def test_a_release_may_take_all_that_is_left_and_not_the_next_float_more():
     account = account_of(total(epsilon=1.0, delta=0.5), spent(epsilon=0.7))
     left = account.remaining

@@ -47,6 +47,16 @@ def test_a_concentrated_loss_holds_for_every_law_within_the_error(name: str, err
     assert bound(log_p, log_q, error) > bound(log_p, log_q, 0.0)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_largest_loss_may_lie_beyond_the_last_order_whichever_law_comes_first(turned) -> None:
+    """A ratio of e^20 where one law has e^-800 counts at orders from 41 on alone."""
+    laws = np.array([-200.0, -820.0, 0.0]), np.array([-201.3, -800.0, 0.0])
+    t = np.arange(1.0, 1000.0)
+    loss = float(((20 * t - 800) / (t * (1 + t))).max())
+    block = block_of(*laws[::-1]) if turned else block_of(*laws)
+    assert largest_concentrated(block, 0.0, 0.0) >= loss > 0.1
+
+
 @pytest.mark.parametrize("largest", [0.0, 1e-9, 1e-3, 0.5, 50.0, None])
 def test_orders_rise(largest: float | None) -> None:
     """From near 0, so that between two of them there is one chord, and few lie beyond the last."""

@@ -319,6 +319,18 @@ def test_a_group_beyond_those_examined_is_bounded_by_sums(monkeypatch: pytest.Mo
     assert laws.losses(5)[0] <= oracles.real(five)
 
 
+@pytest.mark.usefixtures("fresh")
+def test_one_record_more_than_are_examined_loses_no_less_than_it_does(monkeypatch):
+    mechanism, size, prior = SmoothHellingerExponential(1.0, gamma=0.3), 12, (0.05, 0.2)
+    examined = exact_loss(mechanism, size=size, prior=prior, d_in=3)
+    monkeypatch.setattr(pairs_module, "LARGEST_GROUP", 2)
+    module._loss_of_pairs.cache_clear()
+    bound = exact_loss(mechanism, size=size, prior=prior, d_in=3)
+    assert bound.epsilon > examined.epsilon
+    assert bound.range > examined.range
+    assert bound.rho > examined.rho
+
+
 # Bounds that use ε and the range alone.
 @pytest.mark.parametrize(
     ("epsilon", "spread"),

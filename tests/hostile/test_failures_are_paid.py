@@ -220,6 +220,22 @@ def test_a_query_of_opendp_s_own_that_fails_is_paid_for(tmp_path: Path) -> None:
     assert opened.lost() == (3.0,)
 
 
+def test_a_record_that_reads_like_a_message_of_ours_shows_no_other_record() -> None:
+    frame = pl.LazyFrame({"x": ["RuntimeError: look", "Ada is 36"]})
+    margins = [dp.polars.Margin(max_length=10)]
+    context = ob.context(
+        frame.with_columns(n=pl.col("x").cast(pl.Int64)),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+        margins=margins,
+    )
+    summed = context.query().select(pl.col("n").fill_null(0).dp.sum((0, 10)))
+    with pytest.raises(ob.ReleaseError, match="The cause is withheld") as caught:
+        context(summed.resolve() >> (lambda answer: answer.collect()))
+    assert "Ada" not in str(caught.value)
+
+
 def nested(opened: Opened, kind: str, loss: float) -> Any:
     """A compositor or a filter of OpenDP's within the Context, for two queries of this loss."""
     space, measure = opened.context.accountant.input_space, dp.max_divergence()

@@ -159,6 +159,22 @@ def test_a_file_whose_pages_are_overwritten_is_said_to_be_damaged(path: Path) ->
         ob.Ledger(path)
 
 
+def test_a_page_that_forgets_its_last_entry_is_said_to_be_damaged(path: Path) -> None:
+    """By one byte less budget would have been spent, and SQLite reads on."""
+    damaged = bytearray(path.read_bytes())
+    with closing(sqlite3.connect(path)) as database:
+        of_page, entries = (
+            database.execute(query).fetchone()[0]
+            for query in ("pragma page_size", "select count(*) from entry")
+        )
+    number = of_page + 3  # of the second page, where the rows are, two bytes after its kind
+    assert damaged[number : number + 2] == bytes([0, entries])
+    damaged[number + 1] -= 1
+    path.write_bytes(damaged)
+    with pytest.raises(LedgerError, match="is damaged"):
+        ob.Ledger(path)
+
+
 JSON = b'{"ledger":1,"at":"2026-01-01T00:00:00Z","dataset":"b","total":{"epsilon":3.0}}\n'
 
 

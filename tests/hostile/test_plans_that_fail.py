@@ -119,6 +119,7 @@ MAY_FAIL: dict[str, tuple[pl.Expr, str]] = {
     "a number beyond the type": (C("income").cast(pl.Int8).clip(0, 300), "a constant that is no"),
     "an Enum filled": (ENUM.fill_null("x"), "fill_null of Enum"),
     "a date filled": (C("born").fill_null(datetime.date(2000, 1, 1)), "fill_null of Date"),
+    "numbers with a point clipped": (C("income").cast(pl.Float64).clip(0.0, 2.0), "clip of float"),
     "a long constant": (C("name").fill_null("x" * 1001), "longer than 1000 characters"),
     **{
         f"a long label {number}": (of.cast(pl.Enum(["x" * 1001]), strict=False), "longer than 1000")

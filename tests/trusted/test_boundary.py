@@ -498,6 +498,20 @@ def test_warnings_of_overlapping_callbacks_are_not_shown() -> None:
         assert [str(warning.message) for warning in seen] == ["after"]
 
 
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_a_filter_that_a_caller_adds_after_a_release_shows_no_warning_of_the_next(action) -> None:
+    """It comes before ours, which are still there."""
+
+    def callback(value: Any) -> None:
+        warnings.warn(PRIVATE, stacklevel=1)
+
+    with warnings.catch_warnings(record=True) as seen:
+        guarded(callback, "counting")(None)
+        warnings.simplefilter(action)
+        guarded(callback, "counting")(None)
+    assert not seen
+
+
 def test_a_warning_of_a_thread_that_a_callback_started_is_not_shown() -> None:
     """As polars starts some, which call functions of the user's plan."""
 

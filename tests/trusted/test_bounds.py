@@ -18,8 +18,10 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.queries.categorical_counts import cells_in_frame
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.bounds import Bounds
+from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of, plan_of
+from opendp_bayes.trusted.spaces import CountsSpace
 from tests.helpers.sweeps import slow
 
 Bound, C = dp.polars.Bound, pl.col
@@ -131,6 +133,16 @@ def largest(question: str, unit: str) -> tuple[int, int, int]:
 def stated(question: str, unit: str, kept: tuple[str, ...]) -> Any:
     cells, kinds, _ = asked(question)
     return Bounds.of(UNITS[unit]).distance(cells, kinds, frozenset(kept))
+
+
+def test_a_value_that_an_enum_lacks_is_counted_for_none_that_it_has():
+    """Queries refuse it; cells that others make may list it."""
+    kinds = KindsOfFrame(dp.domain_of(FRAME, infer=True))
+    axis = Axis("day", "text", ("x", "z"), null=2, unknown=2)
+    space = CountsSpace(("x", "z", "y or none"), None)
+    cells = Cells((axis,), np.array([0, 1, 2]), space)
+    bounds = Bounds.of([Bound(by=["day"], per_group=1), Bound(by=[], per_group=5)])
+    assert bounds.distance(cells, kinds, frozenset(["day"])).largest == 2
 
 
 #: By type in OpenDP, or an Enum, values of a column, as many as matter.

@@ -138,6 +138,24 @@ def test_nothing_is_handed_out_without_its_entry(path, monkeypatch):
     assert ledger.spent.epsilon == 0.0
 
 
+@pytest.mark.parametrize("is_open", [False, True])
+def test_an_entry_of_the_same_number_may_be_another(path, tmp_path, is_open):
+    """One of this data set that has ended, or one of another data set that has not."""
+    ledger = ob.Ledger(path, dataset="a", epsilon=2.0)
+    other = ob.Ledger(tmp_path / "other", dataset="b" if is_open else "a", epsilon=2.0)
+    with other.entered(Loss(epsilon=0.25), "contributions: 1"):
+        open_there = other.path.read_bytes()
+
+    def release() -> None:
+        with ledger.entered(LOSS, "contributions: 1"):
+            path.write_bytes(open_there if is_open else other.path.read_bytes())
+
+    with pytest.raises(ob.LedgerError, match="replaced since the release"):
+        release()
+    ((_, entry),) = (of.entries for of in module.read_accounts(path).values())
+    assert (entry.state, entry.loss.epsilon) == ("open" if is_open else "spent", 0.25)
+
+
 def test_what_was_entered_and_cannot_be_settled_is_not_handed_out(path, monkeypatch):
     ledger = ob.Ledger(path, epsilon=1.0)
     monkeypatch.setattr(module, "_PATIENCE", 0.1)
@@ -298,13 +316,19 @@ def test_threads_spend_no_more_than_the_total(path):
     assert (len(made), ledger.remaining.epsilon) == (4, 0.0)
 
 
-def test_an_entry_waits_for_another_that_has_looked_at_what_is_left(path, monkeypatch):
-    """Whoever has read the account and has not written yet is the first."""
+@pytest.mark.parametrize(("loss", "releases"), [(0.25, 2), (0.75, 1)])
+def test_an_entry_waits_for_another_that_has_looked_at_what_is_left(
+    path, monkeypatch, loss, releases
+):
+    """Whoever has read the account and has not written yet is the first, and may leave nothing."""
     threads = []
     book, read = ob.Ledger(path, epsilon=1.0), module._accounts
 
     def enter() -> None:
-        with book.entered(Loss.of("epsilon", 0.25, 0.0), "contributions: 1"):
+        with (
+            suppress(ob.LedgerError),
+            book.entered(Loss.of("epsilon", loss, 0.0), "contributions: 1"),
+        ):
             pass
 
     def looked(database):
@@ -318,7 +342,7 @@ def test_an_entry_waits_for_another_that_has_looked_at_what_is_left(path, monkey
     monkeypatch.setattr(module, "_accounts", looked)
     enter()
     threads[0].join()
-    assert [entry.state for entry in book.account.entries] == ["total", "spent", "spent"]
+    assert [entry.state for entry in book.account.entries] == ["total", *["spent"] * releases]
 
 
 LOSS = Loss.of("epsilon", 0.75, 0.0)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.trusted.scanned_files import scan_files
 from tests.helpers.contexts import checked_context, plain_context
 from tests.helpers.grouped import with_groups
 from tests.helpers.sources import ROOT
@@ -192,6 +193,32 @@ def test_files_of_parquet_are_read_together_and_no_column_is_made_of_their_paths
     assert ob.posterior(context.query(), "vote", **VOTES).release().noisy_counts == (8, 10, 15, 20)
     with pytest.raises(ValueError, match="region"):
         ob.posterior(opened(folder).query(), "region", **VOTES)
+
+
+def test_extensions_may_be_in_capitals_and_the_folder_below_one_of_a_program(tmp_path):
+    """No record is left out, and none refused."""
+    folder = tmp_path / ".cache" / "_votes"
+    folder.mkdir(parents=True)
+    for name, records in (("a.parquet", 1), ("B.PARQUET", 2)):
+        pl.DataFrame({"vote": ["yes"] * records}).write_parquet(folder / name)
+    assert scan_files(folder).collect().height == 3
+
+
+def test_a_folder_that_is_called_like_a_file_is_read_once(tmp_path):
+    """As Spark calls one, with a file for each of its parts."""
+    folder = tmp_path / "votes.parquet"
+    folder.mkdir()
+    pl.DataFrame({"vote": ["yes"] * 3}).write_parquet(folder / "part-0.parquet")
+    for path in (tmp_path, folder):
+        assert scan_files(path).collect().height == 3
+
+
+@pytest.mark.parametrize("kind", ["parquet", "ipc"])
+def test_a_file_whose_name_is_a_pattern_is_read_and_no_other(tmp_path, kind):
+    extension = "parquet" if kind == "parquet" else "arrow"
+    for name in ("[ab]", "a", "b"):
+        getattr(pl.DataFrame({"vote": [name]}), f"write_{kind}")(tmp_path / f"{name}.{extension}")
+    assert scan_files(tmp_path / f"[ab].{extension}").collect()["vote"].to_list() == ["[ab]"]
 
 
 def opened(path, **how):

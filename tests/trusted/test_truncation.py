@@ -86,6 +86,9 @@ NOT_FIXED = [
     lambda q: q.truncate_per_group(2, by=[C("age") % 2], keep="first"),
     lambda q: q.truncate_num_groups(2, by=[C("age") % 2], keep="first"),
     lambda q: q.truncate_per_group(3, by=["group"]).truncate_num_groups(2, by=["group"]),
+    lambda q: q.truncate_per_group(3, by=["group"], keep="first").truncate_num_groups(
+        2, by=["group"]
+    ),
 ]
 
 
@@ -242,6 +245,7 @@ UNORDERED = [
     lambda data: data.with_columns(C("age").sort_by("group") + 0),
     lambda data: data.with_columns(age=0 + C("age").sort_by("group")),
     lambda data: data.with_columns(C("age").fill_null(C("age").sort_by("group"))),
+    lambda data: data.select(pl.all().shuffle(seed=1).over("group")),
 ]
 
 

@@ -5,6 +5,7 @@ import itertools
 import math
 import pickle
 from collections import defaultdict
+from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any
 
@@ -193,6 +194,40 @@ def test_a_budget_without_delta_is_refused_with_one_to_ask_for(loss: dict[str, f
     context = context_of(pl.LazyFrame({"key": ["a"]}), privacy_loss=dp.loss_of(**loss))
     with pytest.raises(ValueError, match="delta=1e-8"):
         ob.discover(context.query(), "key", nulls=ob.DROP).release()
+
+
+def test_values_of_rows_that_are_kept_by_order_need_one_without_a_rule_in_words() -> None:
+    rows = pl.LazyFrame({"key": ["b", "a"] * 40, "id": [at % 40 for at in range(80)]})
+    unit = dp.unit_of(contributions=1, identifier="id")
+
+    def released(frame: pl.LazyFrame) -> Any:
+        query = context_of(frame, privacy_unit=unit).query()
+        limited = query.truncate_per_group(3, keep="first").truncate_per_group(1)
+        return ob.discover(limited, "key", nulls=ob.DROP).release()
+
+    assert released(rows).guarantee.kept == ""
+    with pytest.raises(ob.ReleaseError, match="no fixed order"):
+        released(rows.sort("key"))
+
+
+def test_draws_are_those_of_the_law_that_was_given_whatever_becomes_of_it() -> None:
+    """And whatever becomes of what is released. By the other law the value would be hidden."""
+    frame = pl.LazyFrame({"key": ["a"] * 1000})
+    chain = ob.t.make_discovered_counts(
+        dp.domain_of(frame, infer=True), dp.symmetric_distance(), column="key", nulls=ob.DROP
+    )
+    discovery, other = (Discovery(OptimalThreshold(epsilon, 1e-8)) for epsilon in (1.0, 0.005))
+    measurement = chain >> ob.m.make_discovery(*chain.output_space, APPROXIMATE, discovery)
+    guarantee = measurement(frame).guarantee
+    assert other.law.threshold > 2000
+    loss = deepcopy(guarantee.loss)
+    for changed in (discovery, measurement(frame).discovery):
+        object.__setattr__(changed, "law", other.law)
+        object.__setattr__(guarantee.loss, "epsilon", 0.005)
+        release = measurement(frame)
+        assert release.categories == ("a",)
+        assert release.discovery == Discovery(OptimalThreshold(1.0, 1e-8))
+        assert release.guarantee.loss == loss
 
 
 def test_measures_state_epsilon_or_rho_with_delta_in_their_own_space() -> None:

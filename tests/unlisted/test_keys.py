@@ -205,6 +205,16 @@ def test_people_are_those_of_the_column_that_the_unit_names(step: Any, people: b
     assert asked.distance == ob.Distance.limited(3, 1 if people else 3)
 
 
+def test_records_are_counted_where_the_unit_is_computed_of_a_column() -> None:
+    """polars calls it after the column, which tells more people apart: ten are one unit."""
+    frame = pl.LazyFrame({"person": [1, 2, 11], "x": ["a", "a", "b"]})
+    unit = {"contributions": 1, "identifier": pl.col("person") // 10}
+    query = plain_context(frame, unit, {"epsilon": 1.0, "delta": 1e-8}).query()
+    asked = ob.discover(query.truncate_per_group(3), "x", nulls=ob.DROP)._bound
+    assert not asked.space.people
+    assert asked.distance == ob.Distance.limited(3, 3)
+
+
 def test_a_person_is_counted_once_and_nothing_is_copied() -> None:
     frame = pl.DataFrame(
         {"person": [1, 1, 1, 2, None, None], "x": ["a", "a", None, None, "a", "a"]}
