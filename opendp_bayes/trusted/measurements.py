@@ -22,7 +22,7 @@ from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_delta
 from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
-from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise, saturated
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, saturated
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, is_lawful
@@ -131,9 +131,9 @@ def paced(draw: Drawer, setting: Setting) -> Drawer:
     """The sampler `draw` of a measurement, which returns when 1/4 s is over, or that doubled as
     often as a draw takes.
 
-    Noise on the counts is drawn as it is: its time does not depend on them.
+    Noise on the counts of this package is drawn as it is: its time does not depend on them.
     """
-    if isinstance(setting.law, (AdditiveNoise, SimplexNoise)):
+    if setting.adds_noise and setting.is_accounted:
         return draw
 
     def drawn_in_time(counts: Integers, draws: int) -> Integers:

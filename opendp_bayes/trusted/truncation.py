@@ -13,6 +13,12 @@ from opendp_bayes.trusted.boundary import ContractError
 #: Steps of a frame, as polars carries it out, after which rows are in the order in which they were.
 _IN_ORDER = {"HStack", "Select", "SimpleProjection", "MapFunction", "Slice", "Cache"}
 _IN_ORDER |= {"Union", "DataFrameScan", "Scan", "ipc scan"}
+#: Expressions, by polars' names of their nodes and functions, whose values are at the places of
+#: the rows, where those of their parts are; and what holds their parts.
+_IN_PLACE = {"BinaryExpr", "Cast", "Column", "Literal", "Ternary", "abs", "as_struct", "ceil"}
+_IN_PLACE |= {"BooleanFunction", "StringFunction", "TemporalFunction", "clip", "coalesce", "floor"}
+_IN_PLACE |= {"fill_null", "negate", "replace", "replace_strict", "reverse", "round"}
+_PARTS = "left", "right", "expr", "input", "predicate", "truthy", "falsy"
 #: The rows, or the groups, that are kept: in the order of the frame or of the groups, in an order
 #: that is drawn or by a hash, or in that of values that may tie.
 Order = Literal["first", "last", "drawn", "sorted"]
@@ -101,9 +107,10 @@ def require_order(frame: pl.LazyFrame) -> None:
     if not all(_steps_in_order(frame._ldf.visit())):
         raise ContractError(
             "the plan keeps the first or last rows of each identifier, and the frame has no fixed"
-            " order: it joins, groups, sorts, shuffles or makes rows unique, or polars does not say"
-            " what it does. Write it in its order first, by frame.sink_parquet(path), and open the"
-            " Context on that file; or draw the rows, with keep='sample'."
+            " order: it joins, groups, sorts, shuffles or makes rows unique, or computes what is"
+            " not known to be of each row alone. Write it in its order first, by"
+            " frame.sink_parquet(path), and open the Context on that file; or draw the rows, with"
+            " keep='sample'."
         )
 
 
@@ -114,21 +121,25 @@ def _steps_in_order(visitor: Any) -> Iterator[bool]:
     except NotImplementedError as error:  # a step that polars has no view of, by its name
         yield str(error) in _IN_ORDER
     else:
-        moved = (_is_moved(visitor, expr.node) for expr in visitor.get_exprs())
-        yield step == "Filter" or (step in _IN_ORDER and not any(moved))
+        in_place = (_is_in_place(visitor, expr.node) for expr in visitor.get_exprs())
+        yield step == "Filter" or (step in _IN_ORDER and all(in_place))
     for number in visitor.get_inputs():
         visitor.set_node(number)
         yield from _steps_in_order(visitor)
 
 
-def _is_moved(visitor: Any, number: int) -> bool:
-    """True if an expression, or a part of it, has values in another order than the rows."""
+def _is_in_place(visitor: Any, number: int) -> bool:
+    """True if an expression is known to have the value of each row at its place, and its parts
+    have.
+    """
     try:
         expr = visitor.view_expression(number)
     except NotImplementedError as error:  # one that polars has no view of, by its name
-        return str(error) == "random"  # shuffle and sample
-    if type(expr).__name__ == "SortBy" or "unique" in getattr(expr, "function_data", ()):
-        return True
-    sides = (getattr(expr, side, []) for side in ("left", "right", "expr", "input", "function"))
+        return str(error) == "cut"
+    kind = type(expr).__name__
+    if kind == "Function":
+        function = expr.function_data[0]
+        kind = function if isinstance(function, str) else type(function).__name__
+    sides = (getattr(expr, side, []) for side in _PARTS)
     parts = (part for side in sides for part in (side if isinstance(side, list) else [side]))
-    return any(_is_moved(visitor, part) for part in parts)
+    return kind in _IN_PLACE and all(_is_in_place(visitor, part) for part in parts)

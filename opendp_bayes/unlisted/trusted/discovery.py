@@ -72,20 +72,19 @@ def make_discovery(
             f"discovery={told(discovery)}: must be a Discovery, such as"
             " Discovery(OptimalThreshold(epsilon=1.0, delta=1e-8))."
         )
-    of_rho = is_concentrated(output_measure)
+    of_rho, held = is_concentrated(output_measure), deepcopy(discovery)
 
     def loss(d_in: Any) -> PrivacyLoss:
-        loss_at_distance = loss_of_discovery(discovery, d_in, concentrated=of_rho, delta=delta)
+        loss_at_distance = loss_of_discovery(held, d_in, concentrated=of_rho, delta=delta)
         return replace(loss_at_distance)  # a value that nobody changes for others
 
     def losses(d_in: Any) -> tuple[float, float]:
         bound = loss(d_in)
         return (bound.rho if of_rho else bound.epsilon), bound.delta
 
-    law_name = type(discovery.law).__name__
+    law_name = type(held.law).__name__
     privacy_map = checked_map(losses, law_name)
     guarantee = PrivacyGuarantee(None, 1, loss(1), name_of(output_measure))
-    held = deepcopy(discovery)
 
     def release(keys: Any) -> DiscoveredData:
         if not isinstance(keys, CountedKeys):
