@@ -34,12 +34,18 @@ def strike(*_: object) -> None:
     time.sleep(0.4)  # until that has seen it
 
 
+def carried(error: KeyboardInterrupt) -> Any:
+    """The release that it carries; a plain one would end pytest."""
+    assert isinstance(error, ob.ReleaseInterrupted)
+    assert "sys.last_value.release" in str(error)
+    return error.release
+
+
 # --- the thread
 def test_an_interrupt_waits_and_carries_what_was_made() -> None:
-    with pytest.raises(ob.ReleaseInterrupted, match=r"sys\.last_value\.release") as caught:
+    with pytest.raises(KeyboardInterrupt) as caught:
         uninterrupted(lambda: (strike(), strike(), "release")[-1])
-    assert isinstance(caught.value, KeyboardInterrupt)
-    assert caught.value.release == "release"
+    assert carried(caught.value) == "release"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert uninterrupted(lambda: 1) == 1, "a second call after the first"
 
@@ -115,9 +121,9 @@ def test_counting_that_cannot_be_stopped_is_waited_for(asked, monkeypatch):
         return collect(*args, **options)
 
     monkeypatch.setattr(pl.LazyFrame, "collect", counted)
-    with pytest.raises(ob.ReleaseInterrupted) as caught:
+    with pytest.raises(KeyboardInterrupt) as caught:
         query.release()
-    assert caught.value.release.guarantee.is_stated
+    assert carried(caught.value).guarantee.is_stated
     assert len(whole.current_privacy_loss()) == 1
 
 
@@ -174,11 +180,10 @@ def test_an_interrupt_after_the_counting_carries_the_release(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(ob.LaplaceParameters, "draw", interrupted)
-        with pytest.raises(ob.ReleaseInterrupted, match=r"sys\.last_value\.release") as caught:
+        with pytest.raises(KeyboardInterrupt) as caught:
             query.release()
-    assert isinstance(caught.value, KeyboardInterrupt)
-    assert caught.value.release.mechanism == mechanism
-    assert caught.value.release.d_in == 1
+    assert carried(caught.value).mechanism == mechanism
+    assert carried(caught.value).d_in == 1
     assert len(whole.current_privacy_loss()) == 1
 
 
@@ -207,9 +212,9 @@ def test_what_an_interrupt_has_debited_uses_its_share(monkeypatch: pytest.Monkey
 
     with monkeypatch.context() as patch:
         patch.setattr(queryable_proxy, "_outcome", interrupted)
-        with pytest.raises(ob.ReleaseInterrupted) as caught:
+        with pytest.raises(KeyboardInterrupt) as caught:
             released()
-    assert caught.value.release.collect().shape == (1, 1)
+    assert carried(caught.value).collect().shape == (1, 1)
     assert (whole.d_mids_consumed, whole.d_mids) == ([1.0], [2.0])
     assert released().collect().shape == (1, 1)
     assert (whole.d_mids_consumed, whole.d_mids) == ([1.0, 2.0], [])
