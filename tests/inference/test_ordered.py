@@ -3,6 +3,8 @@ simulation from the model.
 """
 
 import itertools
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -154,3 +156,57 @@ def test_refusals(made):
         _ = posterior.quantile(0.5).value
     with pytest.raises(ValueError, match="level=2"):
         posterior.quantile(0.5).interval(2)
+
+
+def warnings_of(posterior, level=0.5):
+    """What is said of a quantile, which is a warning, too."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        quantiles = posterior.quantiles([level])
+    assert [str(warning.message) for warning in said] == [quantiles.warning][: bool(said)]
+    return quantiles.warning
+
+
+@pytest.fixture
+def trend():
+    """Bins of a law that falls along them, hardly noised."""
+    expected = 60 - 1.4 * np.arange(40)
+    return ob.noisy_counts(
+        expected.round().tolist(), range(40), mechanism="laplace_parameters", scale=0.5
+    )
+
+
+def test_a_learned_prior_that_knows_no_order_is_warned_of_and_misses_the_truth(trend):
+    """The remedy that is said is carried out."""
+    truth = np.searchsorted(np.cumsum(trend.noisy_counts) / sum(trend.noisy_counts), 0.5)
+    unordered = ob.noise_aware_posterior(trend, prior="learned")
+    assert "learned without their order" in warnings_of(unordered)
+    assert "learned without their order" in warnings_of(unordered.given(range(39)))
+    assert "learned without their order" in warnings_of(
+        unordered.merged({100: range(20), 101: range(20, 40)})
+    )
+    edges = np.arange(41)
+    ordered = ob.noise_aware_posterior(trend, prior="learned", ordered=["bin"])
+    assert warnings_of(ordered) == warnings_of(ordered.given(range(39))) == ""
+    with pytest.warns(UserWarning, match="learned without their order"):
+        off = unordered.quantile(0.5, edges=edges).value
+    near = ordered.quantile(0.5, edges=edges).value
+    assert abs(near.mean() - truth) < abs(off.mean() - truth)
+
+
+def test_of_a_table_the_order_of_each_variable_counts():
+    rows = {"age": range(12), "vote": ["yes", "no"]}
+    table = ob.noisy_counts(
+        np.multiply.outer(60 - 4 * np.arange(12), [2, 1]),
+        rows,
+        mechanism="laplace_parameters",
+        scale=2.0,
+        prior="learned",
+    )
+    table = replace(table, ordered=("age",))
+    posterior = table.posterior
+    assert warnings_of(posterior.marginal("age")) == ""
+    assert warnings_of(posterior.conditional("age", vote="yes")) == ""
+    assert "learned without" in warnings_of(posterior.marginal("vote"))
+    assert warnings_of(table.by("vote")["yes"].posterior) == ""
+    assert "learned without" in warnings_of(table.by("age")[3].posterior)

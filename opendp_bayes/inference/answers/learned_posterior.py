@@ -235,7 +235,9 @@ def learned_posterior(
     names = _ordered(table, releases[0].axes, ordered)
     draws = learned_counts(table, names, as_generator(random_state))
     warn_of_draws(draws.diagnostics)
-    return NoiseAwarePosterior(releases, draws)
+    posterior = NoiseAwarePosterior(releases, draws)
+    posterior._smooth = tuple(names)
+    return posterior
 
 
 def check_learned(release: ReleasedData) -> None:

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 #: without a warning.
 _MOVED = 0.5
 _TINY = 1e-300
+OF_NO_ORDER = (
+    "Quantiles of categories that have a trend depend on the prior, which was learned without their"
+    " order: it draws all of them to one level, which adds up. Their intervals may hold the truth"
+    " less often than they say: learn it along their order, by ordered= (docs: Reading a posterior,"
+    " Quantiles)."
+)
 
 
 class QuantilePosterior(Shown):
@@ -248,8 +254,8 @@ def said_of_pulls(
     return (
         f"Quantiles of the levels {', '.join(levels)} depend on the prior, because counts are small"
         " beside it or beside their noise. Their intervals may hold the truth less often than they"
-        " say: learn the prior, or ask with a larger budget or for fewer categories (docs: Reading"
-        " a posterior, Quantiles)."
+        " say: learn the prior along their order, by ordered=, or ask with a larger budget or for"
+        " fewer categories (docs: Reading a posterior, Quantiles)."
     )
 
 

@@ -20,6 +20,7 @@ from opendp_bayes.inference.answers.by_label import (
     positions_of,
 )
 from opendp_bayes.inference.answers.ordered import (
+    OF_NO_ORDER,
     QuantilePosterior,
     Quantiles,
     check_one_variable,
@@ -109,6 +110,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
         The categories that stand for no value, or for values that are no category: labels of
         `nulls=` and `unknown=` that are not listed. Ordered answers leave them out.
     """
+
+    #: Under a learned prior the variables along which it is smooth, by name; None under another.
+    _smooth: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -534,7 +538,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
         """Several quantiles at once, by their `levels`, all different and between 0 and 1; with
         `edges`, the rising ends of the bins, each has a `value` in their units. Warns of those that
-        a fixed prior may have moved by more than half a standard deviation.
+        a fixed prior may have moved by more than half a standard deviation, and where a prior was
+        learned that knows of no order.
 
         Raises
         ------
@@ -547,7 +552,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
         draws = ordered.sample(number, random_state=0)
         behind = ordered._effective(number)
         quantiles = quantiles_of(ordered.categories, levels, edges, draws, behind, self.unordered)
-        if ordered._pulls is not None:
+        if ordered._smooth == ():
+            quantiles.warning = OF_NO_ORDER
+        elif ordered._pulls is not None:
             records = float(ordered._counted.counts.mean().sum())
             cumulative = ordered._engine.cumulative
             quantiles.warning = said_of_pulls(quantiles, ordered._pulls(), records, cumulative)
@@ -656,7 +663,10 @@ class NoiseAwarePosterior(UnderflowIsZero):
         names = tuple(self.axes[position] for position in positions)
         unordered = self._unordered_of(names[0], labels) if len(positions) == 1 else ()
         posterior = self._made(engine, labels, names if len(positions) > 1 else (), unordered)
-        return posterior._of_parts(self, [[inside[cell] for cell in group] for group in together])
+        posterior._of_parts(self, [[inside[cell] for cell in group] for group in together])
+        if self._smooth is not None:
+            posterior._smooth = tuple(name for name in names if name in self._smooth)
+        return posterior
 
     def _unordered_of(self, variable: str, labels: tuple[Label, ...]) -> tuple[Label, ...]:
         """Those of the labels of a variable that are in no order."""
@@ -669,10 +679,14 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
         posterior = type(self)((release,), self._engine.given(release.inside))
-        return posterior._of_parts(self, [[position] for position in release.inside])
+        posterior._of_parts(self, [[position] for position in release.inside])
+        if self._smooth is not None:
+            posterior._smooth = tuple(name for name in self._smooth if name in release.ordered)
+        return posterior
 
     def _of_parts(self: N, whole: "NoiseAwarePosterior", parts: Groups) -> N:
         """This posterior, whose categories are parts of those of another, with its pulls."""
+        self._smooth = whole._smooth
         if whole._pulls is not None:
             self._pulls = partial(_summed, whole._pulls, parts)
         return self
