@@ -13,7 +13,7 @@ from opendp_bayes.inference.likelihood.drawn_counts import (
     DrawnCounts,
     check_envelope,
 )
-from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from tests.helpers.dense_counts import Dense
 from tests.helpers.envelope import errors, posterior
 from tests.helpers.given_noise import given_noise
@@ -202,3 +202,23 @@ def test_ends_under_wide_noise_are_those_of_many_more_parts(name, monkeypatch):
     for own, other in zip(found.interval(0.95), right.interval(0.95), strict=True):
         assert np.max(np.abs(own - other) / right.std()) < 1e-2
     assert made._numbers.centres.size < finer._numbers.centres.size / 2
+
+
+#: So few records that hardly any number of them is rare: what was drawn, the prior and the noise.
+FEW = {
+    "nine": ([-5, 1, -3, -4, 16, -3, -2, 4, -1], 0.0234, FlooredLaplace(2.7347)),
+    "six": ([39, -3, 6, 4, -25, -19], 0.0553, DiscreteLaplace(7.2586)),
+    "two": ([20, -5], 0.06, DiscreteLaplace(3.5676)),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_records_have_the_ends_of_a_part_for_every_number(name, monkeypatch):
+    drawn, prior, noise = FEW[name]
+    found = given_noise(drawn, [prior] * len(drawn), noise).probabilities
+    with monkeypatch.context() as patched:
+        patched.setattr(numbers_and_tilts, "_FEW", 10**4)
+        patched.setattr(numbers_and_tilts, "_RARE", 1e-30)
+        right = given_noise(drawn, [prior] * len(drawn), noise).probabilities
+    for own, other in zip(found.interval(0.95), right.interval(0.95), strict=True):
+        assert np.max(np.abs(own - other) / right.std()) < 2e-3
