@@ -23,7 +23,7 @@ LAWS: Any = {
     "exponential": stats.expon(scale=1 / 6),
     "peaked": stats.norm(0.5, 0.1),
 }
-WARNING = r"levels .* depend on the prior, .* learn the prior, .* larger budget .* fewer categories"
+WARNING = r"levels .* depend on the prior, .* learn .* along their order, .* larger budget"
 
 
 def shares_of(law: str, k: int) -> Any:

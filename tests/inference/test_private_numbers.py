@@ -217,7 +217,7 @@ def test_few_records_have_the_ends_of_a_part_for_every_number(name, monkeypatch)
     drawn, prior, noise = FEW[name]
     found = given_noise(drawn, [prior] * len(drawn), noise).probabilities
     with monkeypatch.context() as patched:
-        patched.setattr(numbers_and_tilts, "_FEW", 10**4)
+        patched.setattr(numbers_and_tilts, "_SOME", 10**4)
         patched.setattr(numbers_and_tilts, "_RARE", 1e-30)
         right = given_noise(drawn, [prior] * len(drawn), noise).probabilities
     for own, other in zip(found.interval(0.95), right.interval(0.95), strict=True):

@@ -37,9 +37,9 @@ _GRID, _LAST_GRID = 1 << 9, 1 << 12
 #: this share of what is not known of a probability, or so much of its logit that they skew its law;
 #: small numbers this much of themselves. The most parts.
 _SPACE, _SHARE, _SKEWED, _NEAREST, _SMALL, _MOST = (0.4, 4.0), 0.3, 0.1, 0.1, 5.0, 1000
-#: Parts of rare numbers are longer, down to this share of the largest probability. Among so few
-#: numbers all others have a part each.
-_RARE, _FEW = 1e-3, 256
+#: Parts of rare numbers are longer, down to this share of the largest probability. As many numbers
+#: have a part each; among some more those that are not rare have one.
+_RARE, _FEW, _SOME = 1e-3, 64, 256
 #: Means under two tilts are equal that differ by less than this share: of 1e9 records, by far less
 #: than one.
 _RISE = 1e-12
@@ -252,8 +252,8 @@ def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) ->
     rate = np.maximum(1 / max(apart, 1.0), np.minimum(_SMALL / (1 + sizes), 1.0))
     rare = np.maximum(about / lengths / (about / lengths).max(), _RARE) ** 0.25
     rate = np.maximum(rate * rare, 1 / np.maximum(_SPACE[1] * widths, 1.0))
-    if sizes.size <= _FEW:
-        rate = np.where(rare > _RARE**0.25, 1.0, rate)
+    if sizes.size <= _SOME:
+        rate = np.where((rare > _RARE**0.25) | (sizes.size <= _FEW), 1.0, rate)
     along = np.append(0.0, np.cumsum(np.diff(sizes) * (rate[1:] + rate[:-1]) / 2))
     number = int(np.ceil(along[-1])) + 1
     if number > _MOST:

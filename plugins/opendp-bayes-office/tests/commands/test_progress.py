@@ -1,6 +1,7 @@
 """What is shown on a terminal while the command computes."""
 
 import os
+import select
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,10 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], str]
 
         def shown() -> str:
             stream.flush()
-            return os.read(ours, 1 << 20).decode()
+            parts = []
+            while select.select([ours], [], [], 0.5)[0]:  # what was written may come in parts
+                parts.append(os.read(ours, 1 << 20))
+            return b"".join(parts).decode()
 
         yield shown
     os.close(ours)
