@@ -1,14 +1,11 @@
 """Checks that releases have one posterior together: what they must have in common."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.labels import are_same, identity
-
-#: Whether releases are looks at the same records, or of different records.
-Records = Literal["same", "different"]
 
 
 def as_release(value: Any) -> ReleasedData:
@@ -22,12 +19,9 @@ def as_release(value: Any) -> ReleasedData:
     return value
 
 
-def check_releases(
-    releases: Sequence[ReleasedData], records: Records, draws_may_agree: bool
-) -> None:
+def check_releases(releases: Sequence[ReleasedData], draws_may_agree: bool) -> None:
     """Raise `ValueError` or `TypeError` unless there are at least two releases of the same
-    categories with the same prior; of the same records unless these are `"different"`; and none is
-    given twice, unless draws may agree.
+    categories and records with the same prior, and none is given twice, unless draws may agree.
     """
     if not isinstance(releases, (list, tuple)):
         raise TypeError(
@@ -35,7 +29,6 @@ def check_releases(
             f" {type(releases).__name__}; tables by name have one posterior by combine_tables."
         )
     as_choice(draws_may_agree, "draws_may_agree", (True, False))
-    as_choice(records, "records", ("same", "different"))
     if len(releases) < 2:
         raise ValueError(f"releases: holds {len(releases)}; give at least two.")
     named = {f"releases[{position}]": release for position, release in enumerate(releases)}
@@ -45,7 +38,7 @@ def check_releases(
                 f"{argument}: must be a Release, not {type(release).__name__}; of a grouped release"
                 " combine the releases of one group."
             )
-    check_together(named, draws_may_agree, records)
+    check_together(named, draws_may_agree)
     for argument, release in named.items():
         for shared in ("categories", "prior", "learned_prior", "ordered"):
             value, of_first = getattr(release, shared), getattr(releases[0], shared)
@@ -57,19 +50,14 @@ def check_releases(
                 )
 
 
-def number_of_records(releases: Sequence[ReleasedData], records: Records) -> int | None:
-    """The public number of all records; None where that of some is private."""
-    sizes = [release.size for release in releases if release.size is not None]
-    if records == "same":
-        return next(iter(sizes), None)
-    return sum(sizes) if len(sizes) == len(releases) else None
+def number_of_records(releases: Sequence[ReleasedData]) -> int | None:
+    """The number of records that is public of one of them at least; otherwise None."""
+    return next((release.size for release in releases if release.size is not None), None)
 
 
-def check_together(
-    named: Mapping[str, ReleasedData], draws_may_agree: bool, records: Records = "same"
-) -> None:
-    """Raise `ValueError` unless releases, by their names, are of whole tables and, where these
-    are the `"same"`, of the same records, and none is given twice, unless draws may agree.
+def check_together(named: Mapping[str, ReleasedData], draws_may_agree: bool) -> None:
+    """Raise `ValueError` unless releases, by their names, are of whole tables and of the same
+    records, and none is given twice, unless draws may agree.
     """
     for argument, release in named.items():
         if release.whole is not None:
@@ -78,8 +66,7 @@ def check_together(
                 " give the table, `grouped.whole`, and look at the cells of the group with"
                 " `posterior.given(...)`."
             )
-    if records == "same":
-        _check_same_rows(named)
+    _check_same_rows(named)
     if not draws_may_agree:
         check_given_once(named)
 
@@ -108,8 +95,8 @@ def _check_same_rows(named: Mapping[str, ReleasedData]) -> None:
     if len(set(sizes.values())) > 1:
         shown = ", ".join(f"{argument} has {size}" for argument, size in sizes.items())
         raise ValueError(
-            f"records: cannot be the same, because their public numbers differ: {shown}. Different"
-            " records combine as a list, with records='different'."
+            "releases: cannot be of the same records, because their public numbers differ:"
+            f" {shown}; groups of records are estimated together by pooled()."
         )
 
 

@@ -198,21 +198,6 @@ class IndependentDraws(Listed):
         return len(self.rows)
 
 
-class ByDraws(Engine):
-    """Laws of single categories are computed; of several together there are draws."""
-
-    @property
-    @abstractmethod
-    def drawn(self) -> Listed:
-        """Draws of all categories together."""
-
-    def merged(self, groups: Groups) -> Listed:
-        return self.drawn.merged(groups)
-
-    def given(self, categories: Sequence[int]) -> Listed:
-        return self.drawn.given(categories)
-
-
 def mixtures_of_draws(
     a: Floats, b: Floats, components: int = _COMPONENTS, *, twice: bool = False
 ) -> BetaMixtures:

@@ -24,7 +24,7 @@ def noisy_tables(
     size: int | None = None,
 ) -> dict[str, Release]:
     """Noisy marginals of OpenDP's `ContingencyTable`, or of mbi, as releases by name, which
-    `combine(..., records="same")` makes one posterior of.
+    `combine(...)` makes one posterior of.
 
     A table is called by its columns, as in `"vote × party"`, and a second one of them `"vote (2)"`.
     Totals alone are left out.

@@ -152,8 +152,8 @@ HIGHER: dict[str, Any] = {"larger": {"level": 0.7, "edges": [0, 2, 4, 6]}}
 HIGHER_ONES: dict[str, Any] = {"larger": {"levels": [0.7], "edges": [0, 2, 4, 6]}}
 POSTERIORS = [
     *rows(
-        *(ob.combine, {"releases": TWO, "records": "same", "draws_may_agree": True}, first_mean),
-        different={"records": "different", "prior": "learned"},
+        *(ob.combine, {"releases": TWO, "draws_may_agree": True}, first_mean),
+        different={"prior": "learned"},
         larger={"releases": [released((8, 1, 1), 10, LAPLACE)] * 2},
         refused={"draws_may_agree": False},
     ),

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special, stats
 
 from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
-from tests.helpers import different_records, oracles
+from tests.helpers import oracles
 from tests.helpers.noised_counts import Pairs
 
 
@@ -24,28 +24,23 @@ def data_sets(release, largest=None):
     With a private size, every data set with counts up to `largest`, every number of records being
     equally probable.
     """
-    return of_several([release], "same", largest)
+    return of_several([release], largest)
 
 
-def of_several(releases, records, largest=None):
-    """The same of releases of the same records, or sums of the counts of different ones."""
-    choices = []
-    for release in releases[:1] if records == "same" else releases:
-        if release.size is not None:
-            sets = np.array(oracles.data_sets(release.size, release.k))
-        else:
-            sets = np.array(list(product(range(largest + 1), repeat=release.k)))
-        looks, rows = releases if records == "same" else [release], list(map(tuple, sets.tolist()))
-        with np.errstate(divide="ignore"):
-            logs = sum(np.log([probability(look, row) for row in rows]) for look in looks)
-        logs = logs + special.gammaln(sets.sum(axis=1) + 1)
-        choices.append((sets, logs - special.gammaln(sets + 1).sum(axis=1)))
-    prior, (sets, logs) = np.array(releases[0].prior), choices[0]
-    for others, more in choices[1:]:
-        sets = (sets[:, None] + others).reshape(-1, prior.size)
-        logs = (logs[:, None] + more).ravel()
-    logs = logs + special.gammaln(prior + sets).sum(axis=1)
-    return sets, special.softmax(logs - special.gammaln(prior.sum() + sets.sum(axis=1)))
+def of_several(releases, largest=None):
+    """The same of several releases of the same records."""
+    first = releases[0]
+    if first.size is not None:
+        sets = np.array(oracles.data_sets(first.size, first.k))
+    else:
+        sets = np.array(list(product(range(largest + 1), repeat=first.k)))
+    rows = list(map(tuple, sets.tolist()))
+    with np.errstate(divide="ignore"):
+        logs = sum(np.log([probability(look, row) for row in rows]) for look in releases)
+    prior, sizes = np.array(first.prior), sets.sum(axis=1)
+    logs = logs + special.gammaln(sizes + 1) - special.gammaln(prior.sum() + sizes)
+    logs += (special.gammaln(prior + sets) - special.gammaln(sets + 1)).sum(axis=1)
+    return sets, special.softmax(logs)
 
 
 @lru_cache(maxsize=2000)
@@ -93,9 +88,33 @@ def mean(release, largest=None):
     return weights @ (a / a.sum(axis=1, keepdims=True))
 
 
-def worst(posterior, sets, weights):
-    """The largest deviations from data sets with their weights, as of different records."""
-    return different_records.worst(posterior, [(own, sets.sum(axis=1), weights) for own in sets.T])
+def worst(posterior, sets, weights, levels=(0.5, 0.9, 0.99, 0.999)):
+    """The largest deviations from data sets with their weights, in standard deviations, and of
+    cumulative probabilities.
+    """
+    values = [1e-6, 1e-3, 0.02, 0.5, 0.98, 0.999, 1 - 1e-5]
+    ends = np.concatenate([posterior.interval(level) for level in levels])
+    concentration, off = sum(posterior.prior), []
+    numbers, weights = sets.sum(axis=1), weights / weights.sum()
+    for place, sums in enumerate(sets.T):
+        a = posterior.prior[place] + sums
+        total = concentration + numbers
+        b = concentration - posterior.prior[place] + (numbers - sums)
+        mean = weights @ (a / total)
+        second = weights @ (a * b / total**2 / (total + 1) + (a / total - mean) ** 2)
+        off += [(posterior.mean()[place] - mean) / second**0.5]
+        off += [posterior.std()[place] / second**0.5 - 1]
+        at = np.append(values, ends[:, place])
+        right = [weights @ special.betainc(a, b, value) for value in at]
+        off += list(posterior.cdf(at)[:, place] - right)
+        mean = weights @ sums
+        std = np.sqrt(weights @ (sums - mean) ** 2)
+        off += [(posterior.counts.mean()[place] - mean) / max(std, 0.01)]
+    mean = weights @ numbers
+    std = np.sqrt(weights @ (numbers - mean) ** 2)
+    records = posterior.records.mean() - mean, posterior.records.std() - std
+    off += [number / max(std, 0.01) for number in records]
+    return np.abs(off).max()
 
 
 class EveryCount(Pairs):

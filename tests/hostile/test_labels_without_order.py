@@ -97,9 +97,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "group": lambda: read_again(asked("age", by="sex", **OF_TABLE))["f"].posterior,
     "group of a table": lambda: in_a_table("sex", "age").by("sex")["f"].posterior,
     "pooled": lambda: asked("age", by="sex", **OF_TABLE).pooled(ess=20)["f"],
-    "combined": lambda: ob.combine(
-        [asked("age", **LABELS) for _ in "ab"], records="same", draws_may_agree=True
-    ),
+    "combined": lambda: ob.combine([asked("age", **LABELS) for _ in "ab"], draws_may_agree=True),
     "survey": lambda: of_survey().marginal("age"),
     "given of a survey": lambda: of_survey().conditional("age", sex="m"),
     "of a table of a survey": lambda: (
@@ -220,11 +218,11 @@ def test_walks_and_combined_releases_end_before_them(order: int) -> None:
     noise = ob.LaplaceParameters(1.0, total="private")
     listed = ob.Release((3, 2, 4), ("a", "b", "none"), (1.0,) * 3, noise, guarantee(None))
     own = replace(listed, noisy_counts=(2, 4, 3), nulls=("none",))
-    assert ob.combine([listed, own][::order], records="same").unordered == ("none",)
+    assert ob.combine([listed, own][::order]).unordered == ("none",)
     cells = tuple(product(["p", "q"], ["a", "b", "none"]))
     joint = ob.Release((1,) * 6, cells, (1.0,) * 6, noise, guarantee(None), axes=("w", "v"))
     both = [joint, replace(joint, noisy_counts=(2,) * 6, nulls=(None, "none"))][::order]
-    combined = ob.combine(both, records="same")
+    combined = ob.combine(both)
     for posterior in (combined.marginal("v"), combined.conditional("v", w="p")):
         assert posterior.unordered == posterior.quantile(0.5).left_out == ("none",)
     assert combined.marginal("w").unordered == ()

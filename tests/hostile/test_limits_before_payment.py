@@ -26,7 +26,6 @@ PARTS |= {f"surveys/{name}": PACKAGE / "surveys" for name in _SURVEYS}
 
 #: Of what was drawn, which nobody knows before.
 DRAWN = """
-convolution/dense_tables:Convolved._weighted
 convolution/number_of_records:_highest
 convolution/numbers_and_tilts:numbers_of
 convolution/sums:Sums.beside
@@ -67,8 +66,6 @@ answers/posterior:NoiseAwarePosterior.quantity
 answers/posterior:NoiseAwarePosterior.difference answers/quantities:checked
 answers/posterior:NoiseAwarePosterior._check_alike
 combine:combine
-combine:_of_noise
-convolution/noisy_data_sets:check_entries
 convolution/number_of_records:private
 levels/levels_posterior:LevelsPosterior.__init__
 log_likelihood:LogLikelihood.__init__

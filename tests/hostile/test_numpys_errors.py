@@ -177,7 +177,7 @@ COMPUTED: dict[str, Callable[[], Any]] = {
     "learned": of_a_release(
         lambda one: ob.noise_aware_posterior(one, prior="learned", ordered=["v"]).std()
     ),
-    "combine": lambda: ob.combine(list(results()["groups"].values()), records="different").mean(),
+    "combine": lambda: ob.combine([release((50, 3000), "ab"), release((52, 2990), "ab")]).mean(),
     "log_likelihood": of_a_release(lambda one: ob.log_likelihood(one)([0.2, 0.3, 0.5])),
     "error_law": lambda: research.error_law(ob.LaplaceParameters(1.0), [40, 2], 1.0).values,
     "least_error": lambda: research.least_error(size=9, prior=PRIOR[:2], epsilon=1.0).value,

@@ -71,7 +71,6 @@ def by_every_engine() -> dict[str, Any]:
     private = release((60, 30, 90), three).posterior
     public = release((60, 30, 90), three, laplace, 180).posterior
     pair = [release((8, 3, 4), three), release((6, 3, 9), three)]
-    numbers = [release((8, 3, 4), three, laplace, 15), release((6, 3, 9), three, laplace, 18)]
     return {
         "of a prior": ob.noise_aware_posterior(pair[0], records_prior=stats.poisson(20)),
         "public": public,
@@ -83,9 +82,7 @@ def by_every_engine() -> dict[str, Any]:
         "importance": ob.noise_aware_posterior(
             release((400, 200, 100), three, drawn, 700), ess=200
         ),
-        "same": ob.combine(pair, records="same"),
-        "different": ob.combine(pair, records="different"),
-        "different public": ob.combine(numbers, records="different"),
+        "same": ob.combine(pair),
     }
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import special
 
 from opendp_bayes import KNormParameters, LaplaceParameters, combine
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
@@ -12,7 +12,6 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.ways import Way
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
-from tests.helpers import oracles
 from tests.helpers.brute_force import of_several as brute, worst
 from tests.helpers.every_data_set import EveryDataSet
 from tests.helpers.releases import grouped, guarantee
@@ -39,20 +38,6 @@ SAME = {
     ],
     "listed": [((3, 5, 1), 9, HellingerExponential(0.2), PRIOR), ((6, 2, 1), 9, K(1.0), PRIOR)],
 }
-DIFFERENT = {
-    "two categories": [((3, 5), 8, L(2.0), FLAT), ((6, 4), 10, L(1.0), FLAT)],
-    "three releases": [
-        ((3, 5), 8, L(2.0), FLAT),
-        ((6, 4), 10, L(1.0), FLAT),
-        ((2, 10), 12, K(3.0), FLAT),
-    ],
-    "three categories": [((3, 5, 1), 9, K(2.0), PRIOR), ((6, 2, 2), 10, K(1.0), PRIOR)],
-    "far away": [((3, 5, 1), 9, L(2.0), PRIOR), ((16, -2, 2), 10, L(1.0, total="bounded"), PRIOR)],
-}
-PRIVATE_SIZES = {
-    "some": ([((3, 5), None, PRIVATE, FLAT), ((6, 2), None, L(1.0, total="private"), FLAT)], 45),
-    "hardly any": ([((0, 1), None, PRIVATE, FLAT), ((1, -1), None, PRIVATE, FLAT)], 40),
-}
 
 
 @pytest.fixture
@@ -66,70 +51,22 @@ def made(release):
 @pytest.mark.parametrize("name", SAME)
 def test_looks_at_the_same_records_against_all_data_sets(made, name):
     releases = made(SAME[name])
-    found = combine(releases, records="same")
+    found = combine(releases)
     # Components of Betas that are nearly the same are one.
     limit = {"private": 3e-4, "exponential": 1e-6}.get(name, 1e-9)
-    assert worst(found, *brute(releases, "same", largest=24)) < limit
+    assert worst(found, *brute(releases, largest=24)) < limit
     with pytest.raises(AssertionError):  # one look alone is another posterior
-        assert worst(releases[0].posterior, *brute(releases, "same", largest=24)) < 1e-2
+        assert worst(releases[0].posterior, *brute(releases, largest=24)) < 1e-2
 
 
-@pytest.mark.parametrize("name", DIFFERENT)
-def test_different_records_against_all_pairs_of_data_sets(made, name):
-    releases = made(DIFFERENT[name])
-    found, right = combine(releases, records="different"), brute(releases, "different")
-    assert worst(found, *right) < 1e-4
-    nearly = [replace(releases[0], mechanism=replace(releases[0].mechanism, scale=0.9))]
-    assert worst(combine(nearly + releases[1:], records="different"), *right) > 1e-3
-
-
-@pytest.mark.parametrize("name", ["some", pytest.param("hardly any", marks=pytest.mark.slow)])
-def test_different_records_of_private_numbers_against_all_pairs(made, name):
-    rows, most = PRIVATE_SIZES[name]
-    releases = made(rows)
-    found, right = combine(releases, records="different"), brute(releases, "different", most)
-    assert worst(found, *right) < 1e-3
-    draws = found.sample(40_000, random_state=1)
-    error = np.abs(draws.mean(axis=0) - found.mean()) / found.std() * 200
-    assert error.max() < stats.norm.isf(oracles.FALSE_ALARM / 2)
-
-
-@pytest.mark.parametrize("scale", [2.0, 10.0, 40.0])
-def test_many_records_against_all_pairs(made, scale):
-    """Two categories, of which one is noised: numbers of records that go together closely."""
-    size, drawn = 472, (276, 251)
-    noise = LaplaceParameters(scale)
-    releases = made([((number, size - number), size, noise, FLAT) for number in drawn])
-    posterior = combine(releases, records="different")
-    x = np.arange(size + 1)
-    ways = -np.log(size + 1) - special.betaln(size - x + 1, x + 1)
-    first, second = (ways - np.abs(number - x) / scale for number in drawn)
-    sums = x[:, None] + x
-    log_weight = first[:, None] + second + special.betaln(1 + sums, 1 + 2 * size - sums)
-    weights = special.softmax(log_weight)
-    means = (1 + sums) / (2 + 2 * size)
-    mean = (weights * means).sum()
-    spread = (weights * (means * (1 - means) / (3 + 2 * size) + (means - mean) ** 2)).sum()
-    assert posterior.mean()[0] == pytest.approx(mean, abs=1e-9)
-    assert posterior.std()[0] == pytest.approx(np.sqrt(spread), rel=1e-7)
-
-
-def test_draws_agree_with_the_marginals_and_must_not_contradict_each_other(made):
+def test_draws_must_not_contradict_each_other(made):
     """Noise of scales 1.5 and 2 reaches 700 times as far, and no record farther."""
-    found = combine(made(DIFFERENT["three categories"]), records="different")
-    draws, normal = found.sample(40_000, random_state=0), stats.norm.isf(oracles.FALSE_ALARM / 2)
-    assert np.all(np.abs(draws.mean(axis=0) - found.mean()) < normal * found.std() / 200)
-    assert np.allclose(
-        found.merged({"ab": ["a", "b"]}).mean()[0], found.mean()[:2].sum(), atol=0.01
-    )
-    inside = found.given(["a", "b"]).mean()[0]
-    assert inside == pytest.approx((draws[:, 0] / draws[:, :2].sum(axis=1)).mean(), abs=0.01)
     far = ((2454, 2, -7), None, L(2.0, total="private"), PRIOR)
     releases = made([SAME["private"][0], far])
-    with pytest.raises(ValueError, match=r'releases: drew 3 and 2454 .*records="different"'):
-        combine(releases, records="same")
+    with pytest.raises(ValueError, match=r"releases: drew 3 and 2454 .*of the same records"):
+        combine(releases)
     near = made([SAME["private"][0], ((2453, 2, -7), *far[1:])])
-    assert combine(near, records="same").mean().sum() == pytest.approx(1, abs=1e-3)
+    assert combine(near).mean().sum() == pytest.approx(1, abs=1e-3)
 
 
 UNEQUAL = (0.02, 1.0, 30.0)
@@ -141,16 +78,16 @@ LISTED = [
 
 def test_data_sets_that_are_listed(made):
     releases = made(LISTED)
-    assert worst(combine(releases, records="same"), *brute(releases, "same")) < 1e-5
+    assert worst(combine(releases), *brute(releases)) < 1e-5
 
 
 def test_no_more_data_sets_are_listed_than_can_be_compared(made):
     """10 011 of 140 records. Noise on the counts has no such limit."""
     releases = made([((100, 30, 10), 140, HellingerExponential(0.2), PRIOR)] * 2)
     with pytest.raises(ValueError, match=r"releases: .* listed: 10000 of"):
-        combine(releases, records="same", draws_may_agree=True)
+        combine(releases, draws_may_agree=True)
     of_noise = [replace(one, mechanism=K(1.0)) for one in releases]
-    combine(of_noise, records="same", draws_may_agree=True)
+    combine(of_noise, draws_may_agree=True)
 
 
 @pytest.mark.slow
@@ -159,7 +96,7 @@ def test_two_looks_that_have_9139_data_sets(made, other):
     """Against sums over all candidates, of every data set that matters."""
     prior, size, mechanism = (27.8, 0.13, 1056.0, 0.05), 36, HellingerExponential(0.384, "local")
     releases = made([(drawn, size, mechanism, prior) for drawn in [(0, 5, 2, 29), other]])
-    found = combine(releases, records="same", draws_may_agree=True)
+    found = combine(releases, draws_may_agree=True)
     every = EveryDataSet(prior, size)
     weights = found._engine.weights
     likely = np.sort(np.argsort(-weights)[:2000])
@@ -183,7 +120,7 @@ def test_two_looks_have_two_peaks_or_a_mode_between_them(made):
     size, first = 10**9, 712_345_678
     broad, narrow = HellingerExponential(5.0), HellingerExponential(0.04)
     one = ((10, size - 10), size, broad, FLAT), ((first, size - first), size, narrow, FLAT)
-    found, other = (combine(made(rows), records="same") for rows in (one, one[::-1]))
+    found, other = (combine(made(rows)) for rows in (one, one[::-1]))
     alone = made(one[1:])[0].posterior
     assert found.mean() == pytest.approx(other.mean(), rel=1e-6)
     assert found.mean() == pytest.approx(alone.mean(), abs=0.1 * alone.std()[0])
@@ -202,32 +139,30 @@ def test_two_looks_have_two_peaks_or_a_mode_between_them(made):
 def test_refuses_releases_that_do_not_fit(made):
     first, second = made(SAME["two categories"])
     cases = {
-        "at least two": ([first], "same"),
-        "releases: must be a list .* not Release; .* combine_tables": (first, "same"),
-        r"releases\[1\]: must be a Release": ([first, "x"], "same"),
-        "records='both'": ([first, second], "both"),
-        r"releases\[1\]: has prior": ([first, replace(second, prior=(2.0, 1.0))], "same"),
-        r"releases\[1\]: has categories": ([first, replace(second, categories=(1, 2))], "same"),
-        "cannot be the same": (
-            [first, replace(second, noisy_counts=(6, 3), guarantee=guarantee(9))],
-            "same",
-        ),
+        "at least two": [first],
+        "releases: must be a list .* not Release; .* combine_tables": first,
+        r"releases\[1\]: must be a Release": [first, "x"],
+        r"releases\[1\]: has prior": [first, replace(second, prior=(2.0, 1.0))],
+        r"releases\[1\]: has categories": [first, replace(second, categories=(1, 2))],
+        r"same records, .* differ: .* pooled": [
+            first,
+            replace(second, noisy_counts=(6, 3), guarantee=guarantee(9)),
+        ],
     }
-    for match, (releases, records) in cases.items():
+    for match, releases in cases.items():
         with pytest.raises((TypeError, ValueError), match=match):
-            combine(releases, records=records)
+            combine(releases)
     table = grouped(((1, 2), (3, 4)), K(1.0), 12, rest=2)
     with pytest.raises(ValueError, match=r"releases\[0\]: is one group"):
-        combine([table["g"], table["h"]], records="different")
+        combine([table["g"], table["h"]])
     again = replace(table.whole, noisy_counts=(2, 2, 3, 3, 2))
-    both = combine([table.whole, again], records="same")
+    both = combine([table.whole, again])
     assert both.given(["'g': 'a'", "'g': 'b'"]).categories == ("'g': 'a'", "'g': 'b'")
     with pytest.raises(TypeError, match="of a grouped release combine"):
-        combine([grouped(((1, 2), (3, 4)))] * 2, records="same")
+        combine([grouped(((1, 2), (3, 4)))] * 2)
 
 
-@pytest.mark.parametrize("records", ["same", "different"])
-def test_a_release_counts_once(made, records):
+def test_a_release_counts_once(made):
     """The same object, a copy, its JSON, among more than two, and with its promise restated."""
     first, second = made(SAME["two categories"])
     copies = {
@@ -238,19 +173,19 @@ def test_a_release_counts_once(made, records):
     }
     for name, again in copies.items():
         with pytest.raises(ValueError, match=r"releases\[2\]: .*same release as releases\[0\]"):
-            combine([first, second, again], records=records)
-        found = combine([first, again], records=records, draws_may_agree=True)
-        assert worst(found, *brute([first, again], records)) < 1e-9, name
+            combine([first, second, again])
+        found = combine([first, again], draws_may_agree=True)
+        assert worst(found, *brute([first, again])) < 1e-9, name
     with pytest.raises(ValueError, match="draws_may_agree='yes': must be one of"):
-        combine([first, second], records=records, draws_may_agree="yes")
+        combine([first, second], draws_may_agree="yes")
     table = grouped(((1, 2), (3, 4)), K(1.0), 12, rest=2)
     with pytest.raises(ValueError, match=r"releases\[1\]: is the same release"):
-        combine([table.whole, table.whole], records=records)
+        combine([table.whole, table.whole])
     groups = grouped(((1, 2), (1, 2)))
     with pytest.raises(ValueError, match=r"releases\[1\]: is the same release"):
-        combine([groups["g"], groups["h"]], records=records)
+        combine([groups["g"], groups["h"]])
     finer = replace(second, noisy_counts=first.noisy_counts)
-    assert combine([first, finer], records=records).releases == (first, finer)
+    assert combine([first, finer]).releases == (first, finer)
 
 
 def test_rows_kept_by_one_fixed_rule_are_the_same_records(made):
@@ -260,8 +195,8 @@ def test_rows_kept_by_one_fixed_rule_are_the_same_records(made):
         return replace(release, guarantee=replace(release.guarantee, truncated=True, kept=kept))
 
     one, same, other = "the first row of each id", "the first row of each id", "the last row of id"
-    together = combine([limited(first, one), limited(second, same)], records="same")
-    np.testing.assert_array_equal(together.mean(), combine([first, second], records="same").mean())
+    together = combine([limited(first, one), limited(second, same)])
+    np.testing.assert_array_equal(together.mean(), combine([first, second]).mean())
     for before, after, message in (
         (limited(first, one), limited(second, other), "is of the last row of id, and .* the first"),
         (
@@ -277,30 +212,10 @@ def test_rows_kept_by_one_fixed_rule_are_the_same_records(made):
         (limited(first, one), limited(second, ""), r"releases\[1\]: is of rows that were limited"),
     ):
         with pytest.raises(ValueError, match=message):
-            combine([before, after], records="same")
-    drawn_anew = limited(second, "")
-    assert combine([first, drawn_anew], records="different").releases == (first, drawn_anew)
+            combine([before, after])
 
 
 def test_refuses_what_is_out_of_reach(made):
     exponential = ((3000, 5000, 1), 8001, HellingerExponential(0.2), PRIOR)
     with pytest.raises(ValueError, match="as few data sets as can"):
-        combine(made([exponential] * 2), draws_may_agree=True, records="same")
-    with pytest.raises(ValueError, match="hellinger_exponential; must have noise"):
-        combine(made([exponential] * 2), draws_may_agree=True, records="different")
-    wide = ((3, 5, 1), 9 * 10**6, K(1e4), PRIOR)
-    with pytest.raises(ValueError, match=r"take .* entries"):
-        combine(
-            [
-                replace(one, noisy_counts=(3000000 + i, 3000000, 3000000 - i))
-                for i, one in enumerate(made([wide] * 2))
-            ],
-            records="different",
-        )
-    private = ((3, 5), None, PRIVATE, FLAT)
-    for rows in ([private, private, private], [private, ((3, 5), 8, L(1.0), FLAT)]):
-        with pytest.raises(ValueError, match="two releases with private numbers"):
-            combine(made(rows), records="different", draws_may_agree=True)
-    lost = ((0, 5, 1), 1500, L(1.0, total="bounded"), PRIOR)
-    with pytest.raises(ValueError, match=r"take .* entries"):
-        combine(made([lost] * 2), records="different", draws_may_agree=True)
+        combine(made([exponential] * 2), draws_may_agree=True)

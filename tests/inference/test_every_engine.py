@@ -12,8 +12,6 @@ import pytest
 from scipy import stats
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.different_records import DifferentRecords
-from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
@@ -108,13 +106,6 @@ def every_data_set(setting):
     return Weighed(looks_of(setting), setting.prior, setting.size).exact()
 
 
-def different_records(setting):
-    """Of one release alone."""
-    if setting.sums or not setting.size or len(setting.looks) > 1:
-        return None
-    return DifferentRecords([NoisyDataSet(looks_of(setting)[0], setting.size)], setting.prior)
-
-
 def levels(setting):
     """Categories below groups, or below the whole."""
     if setting.records_prior is not None or setting.size == 0:
@@ -136,7 +127,7 @@ def levels(setting):
 
 
 ENGINES: dict[str, Callable] = {
-    each.__name__: each for each in (convolution, every_data_set, different_records, levels)
+    each.__name__: each for each in (convolution, every_data_set, levels)
 }
 
 

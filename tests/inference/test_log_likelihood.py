@@ -12,7 +12,7 @@ from scipy import integrate, optimize, signal, special, stats
 import opendp_bayes as ob
 from opendp_bayes.inference import log_likelihood as module
 from opendp_bayes.inference.convolution.tilted_counts import CategoriesOfShares
-from tests.helpers import brute_force
+from tests.helpers import brute_force, oracles
 from tests.helpers.releases import grouped, guarantee, release as made
 from tests.helpers.sweeps import some_of
 
@@ -277,6 +277,29 @@ def test_the_work_does_not_grow_with_the_records(size, scale, monkeypatch):
     of = ob.log_likelihood(release)
     assert of(theta) > of(theta + np.array([1e-4, -1e-4, 0]))
     assert max(looked) < 30_000
+
+
+@pytest.mark.parametrize("sizes", [(20, 40), (None, None)])
+def test_releases_of_different_records_weigh_draws(sizes):
+    """Draws given one, weighted by the likelihood of the other, against the product of both on a
+    grid; not weighted they are another posterior.
+    """
+    noise = ob.LaplaceParameters(1.5, total="private")
+    drawn, labels = ((13, 8), (19, 21)), ("a", "b")
+    one, other = (
+        made(*row, noise, size)
+        for row, size in zip([(counts, labels) for counts in drawn], sizes, strict=True)
+    )
+    draws = one.posterior.sample(400, random_state=0)
+    weights = special.softmax(ob.log_likelihood(other)(draws))
+    grid = (np.arange(80) + 0.5) / 80
+    shares = np.stack([grid, 1 - grid], axis=1)
+    density = special.softmax(ob.log_likelihood(one)(shares) + ob.log_likelihood(other)(shares))
+    mean = density @ grid
+    error = np.sqrt((density @ (grid - mean) ** 2) * (weights**2).sum())
+    far = stats.norm.isf(oracles.FALSE_ALARM / 2)
+    assert abs(weights @ draws[:, 0] - mean) < far * error
+    assert abs(draws[:, 0].mean() - mean) > far * error
 
 
 def test_what_has_no_likelihood_of_its_own_or_no_records():

@@ -63,7 +63,7 @@ def test_outside_the_argument_its_value_the_bound_and_what_to_do_are_named(case)
         ob.noise_aware_posterior(release)
     assert "plug_in" in str(caught.value)
     with pytest.raises(ValueError, match=message):
-        ob.combine([release, laplace(*settings)], records="same", draws_may_agree=True)
+        ob.combine([release, laplace(*settings)], draws_may_agree=True)
     assert "plug_in" in str(estimate_or_reason(release, 0.95, wait=True))
     assert np.all(np.isfinite(release.plug_in.mean()))  # what remains
 

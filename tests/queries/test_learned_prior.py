@@ -81,12 +81,12 @@ def test_other_words_groups_and_combinations_are_refused(learned):
     with pytest.raises(ValueError, match=r"ordered=\('v',\): .*one table; .*joint"):
         ob.posterior(query(), "v", by="w", nulls="a", ordered=["v"])
     other = replace(learned, noisy_counts=tuple(number + 1 for number in learned.noisy_counts))
-    with pytest.raises(ValueError, match=r"prior='learned': .*None, or 'learned'"):
-        ob.combine([learned, other], records="different", prior="learned")
+    with pytest.raises(ValueError, match=r"prior=1.0: .*None or 'learned'"):
+        ob.combine([learned, other], prior=1.0)
     with pytest.raises(TypeError, match=r"releases: must be a list .* combine_tables"):
-        ob.combine({"one": learned, "other": other}, records="same")
+        ob.combine({"one": learned, "other": other})
     with pytest.raises(ValueError, match=r"releases\[1\]: has learned_prior=False"):
-        ob.combine([learned, replace(other, learned_prior=False)], records="same")
+        ob.combine([learned, replace(other, learned_prior=False)])
 
 
 def categories(k):

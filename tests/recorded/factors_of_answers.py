@@ -5,7 +5,6 @@ those of a question.
 from typing import get_args
 
 from opendp_bayes.inference.answers.posterior import Among, Interval
-from opendp_bayes.inference.compatible import Records
 from opendp_bayes.mechanisms.laplace_parameters import Total
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.surveys.survey_tables.survey_posterior import Format
@@ -46,7 +45,6 @@ LEVELS: dict[str, list[str]] = {
     "prior": [NOTHING, "even", "uneven", *LEARNED],
     "asked prior": [NOTHING, "none", "number", "list", *LEARNED, "of records"],
     "looks": [NOTHING, "two", "three"],
-    "of records": [NOTHING, *get_args(Records)],
     "second look": [NOTHING, "alike", "other"],
     "counts as": [NOTHING, "list", "mapping", "array", "measured", "merged"],
     "measure": [NOTHING, *MEASURES],
@@ -104,7 +102,7 @@ RULES = [
         "result",
         {"axes": OF_ONE, "prior": OF_ONE, "asked prior": ["release"], "mechanism": _LISTED}
         | {"no values": [result for result in ASKED if result != "discovery"]}
-        | {name: ["looks"] for name in ("looks", "of records", "second look")}
+        | {name: ["looks"] for name in ("looks", "second look")}
         | {"counts as": ["external"], "measure": ASKED, "rows": ASKED, "kappa": ["pooled"]}
         | {"tables": ["survey"], "tree": ["levels"], "plug in": ["release", "external"]}
         | {name: ["discovery"] for name in ("law", "rest", "listed", "counted")}

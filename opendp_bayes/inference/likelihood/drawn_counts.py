@@ -217,7 +217,7 @@ def check_same_records(noisy: Sequence[DrawnCounts]) -> None:
             raise ValueError(
                 f"releases: drew {int(first.drawn[worst])} and {int(second.drawn[worst])} for the"
                 " same category, which has a probability below 1e-300 for the same records and such"
-                ' noise; check the releases, or give records="different".'
+                " noise; give releases of the same records."
             )
 
 

@@ -15,7 +15,7 @@ from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.inference.answers.ordered import Quantiles
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
-from opendp_bayes.inference.engines import ByDraws, Engine, Groups, IndependentDraws
+from opendp_bayes.inference.engines import Engine, Groups, IndependentDraws, Listed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws, grouped
 from opendp_bayes.mathematics.telling import warn
@@ -44,7 +44,7 @@ _AT_A_TIME, _KEPT = 1 << 22, 1 << 25
 _SMALLEST = 1e-14
 
 
-class LevelCounts(ByDraws):
+class LevelCounts(Engine):
     """The true counts of a level, and draws of its probabilities, which stand for counts and prior
     of other posteriors.
 
@@ -140,6 +140,12 @@ class LevelCounts(ByDraws):
             within = self._parent[level]
             shares[level] = shares[within] * _within(concentration, within, generator)
         return counts[self._nodes], shares[self._numbers]
+
+    def merged(self, groups: Groups) -> Listed:
+        return self.drawn.merged(groups)
+
+    def given(self, categories: Sequence[int]) -> Listed:
+        return self.drawn.given(categories)
 
     def sample_sums(self, groups: Groups, draws: int, rng: np.random.Generator) -> Floats:
         """Draws of the probabilities of groups, some of those that are kept."""
