@@ -163,14 +163,6 @@ RULES = [
     *never("asked prior", _but("asked prior", "none", NOTHING), {"prior": LEARNED, "then": "by"}),
     *needs("asked prior", "of records", {"records": "private"}),
     *never("asked prior", LEARNED, {"number": "many"}),
-    *never("of records", "different", {"prior": LEARNED}),
-    *needs("of records", "different", {"noise": "narrow", "number": "two"}),
-    Rule(
-        lambda records, looks, public: (
-            (records, looks, public) != ("different", "three", "private")
-        ),
-        *("of records", "looks", "records"),
-    ),
     Rule(lambda law, measure: law == NOTHING or measure.startswith("Approximate")),
     Rule(lambda tables, measure: tables != "with values" or measure.startswith("Approximate")),
     *never("counts as", "merged", {"number": "two", "then": ["merged", "given"]}),

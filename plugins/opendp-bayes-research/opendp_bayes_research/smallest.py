@@ -11,6 +11,7 @@ from opendp_bayes.mathematics.validation import (
     LARGEST_CONCENTRATION,
     Floats,
     as_flag,
+    as_level,
     as_positive,
     as_prior,
 )
@@ -65,7 +66,7 @@ def smallest_epsilon(
     >>> round(smallest_epsilon(0.05, size=1000, prior=[1.0, 1.0]), 2)
     0.92
     """
-    error = _as_error(error)
+    error = as_level(error, "0.05", "error")
     concentration, records = as_prior(prior), records_of(size, guess_size)
     shares = proportions_of_interest(concentration, records, proportions)
 
@@ -145,7 +146,7 @@ def smallest_size(
     >>> smallest_size(0.05, epsilon=1.0, prior=[1.0, 1.0])
     798
     """
-    error = _as_error(error)
+    error = as_level(error, "0.05", "error")
     epsilon, private = as_positive(epsilon, "epsilon"), as_flag(private, "private")
     concentration = as_prior(prior)
 
@@ -187,10 +188,3 @@ def _automatic_error(
         prior,
     )
     return score_of(chosen, shares, records)
-
-
-def _as_error(error: float) -> float:
-    error = as_positive(error, "error")
-    if error >= 1:
-        raise ValueError(f"error={error!r}: must be below 1, the largest there can be.")
-    return error

@@ -1,6 +1,5 @@
 """`opendp-bayes demo`: posteriors of a public survey, released as if it were not public."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,10 +25,6 @@ _ANSWERS = {
         "Strong Republican",
     ],
 }
-_QUESTIONS = {
-    "vote": "Expected vote, American National Election Study 1996",
-    "party": "Party identification, same survey",
-}
 _NOTES = (
     "The two questions were put to the same people, so ε adds up.",
     "Both results are noisy: intervals that know of the noise are wider than the plug-in ones,"
@@ -38,7 +33,6 @@ _NOTES = (
     "True counts are never shown: a release is all that leaves a Context. Run it again to see other"
     " noise.",
 )
-_OPENERS = {"darwin": "open", "win32": "start"}
 
 
 def demo(
@@ -92,7 +86,8 @@ def demo(
                 for question, labels in _ANSWERS.items()
             },
             "results": [
-                {"column": question, "title": title} for question, title in _QUESTIONS.items()
+                {"column": "vote", "title": "Expected vote, American National Election Study 1996"},
+                {"column": "party", "title": "Party identification, same survey"},
             ],
         }
     )
@@ -105,10 +100,7 @@ def demo(
     display(*(item for sheet in sheets for item in (sheet, "")), Sheet((), _NOTES), "")
     with written(output):
         output.write_text(page, encoding="utf-8")
-    echo(
-        f"{output}: the page of the survey. Open it:\n"
-        f"    {_OPENERS.get(sys.platform, 'xdg-open')} {output}"
-    )
+    echo(f"{output}: the page of the survey; open it in a browser.")
 
 
 def _survey() -> "pl.DataFrame":

@@ -80,9 +80,11 @@ def ledger(
             Ledger(file, dataset=dataset).set_total(epsilon=epsilon, rho=rho, delta=delta)
         else:
             Ledger(file, dataset=dataset, epsilon=epsilon, rho=rho, delta=delta)
-    shown = list(read_accounts(file).values())
-    if dataset is not None:
-        shown = [Ledger(file, dataset=dataset).account]
+    shown = (
+        [*read_accounts(file).values()]
+        if dataset is None
+        else [Ledger(file, dataset=dataset).account]
+    )
     rows = [(account.dataset, *_row(*line)) for account in shown for line in account.lines()]
     notes = [str(account) for account in shown]
     notes += [

@@ -206,7 +206,6 @@ def release_and_show(
     """Release what a specification asks for into a new file, `output` or one `beside` a file, and
     print its sheet, or its JSON alone where that is the file; or foresee what it will cost.
     """
-
     if dry_run and output is not None:
         fail("--dry-run: releases nothing that --output could hold; leave it out.")
     if dry_run:
@@ -218,10 +217,17 @@ def release_and_show(
             return
         with waiting("Computing the posterior"):
             sheet = report.sheet()
-        page = quote(str(path.with_suffix(".html")))
-        made = f"    opendp-bayes report {quote(str(path))} -o {page}"
+        paths = f"{quote(str(path))} -o {quote(str(path.with_suffix('.html')))}"
         display(
-            sheet, *([] if output else [f"{path} keeps the release, and this makes a page:", made])
+            sheet,
+            *(
+                []
+                if output
+                else [
+                    f"{path} keeps the release, and this makes a page:",
+                    f"    opendp-bayes report {paths}",
+                ]
+            ),
         )
 
 
