@@ -15,7 +15,7 @@ from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.inference.answers.ordered import Quantiles
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
-from opendp_bayes.inference.engines import Engine, Groups, IndependentDraws, Listed
+from opendp_bayes.inference.engines import Engine, Groups, IndependentDraws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws, grouped
 from opendp_bayes.mathematics.telling import warn
@@ -141,10 +141,10 @@ class LevelCounts(Engine):
             shares[level] = shares[within] * _within(concentration, within, generator)
         return counts[self._nodes], shares[self._numbers]
 
-    def merged(self, groups: Groups) -> Listed:
+    def merged(self, groups: Groups) -> Engine:
         return self.drawn.merged(groups)
 
-    def given(self, categories: Sequence[int]) -> Listed:
+    def given(self, categories: Sequence[int]) -> Engine:
         return self.drawn.given(categories)
 
     def sample_sums(self, groups: Groups, draws: int, rng: np.random.Generator) -> Floats:
