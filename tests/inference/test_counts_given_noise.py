@@ -410,7 +410,8 @@ def test_what_is_beside_a_sum_is_the_product_of_all_others(times, monkeypatch):
     groups = np.stack([times - (times == times.max()), (times + 1) // 2, np.minimum(times, 1)], 1)
     step = object.__new__(sums._OfOneStep)
     step.times = times
-    monkeypatch.setattr(step, "_waves", lambda some: waves, raising=False)
+    both = waves, sums._product(waves, times)
+    monkeypatch.setattr(step, "_waves", lambda some: both, raising=False)
     single = np.eye(times.size, dtype=np.int64)
     for within, found in ((groups, step._others(..., groups)), (single, step._others(..., None))):
         right = [

@@ -123,11 +123,12 @@ _LONGEST, _WIDE = 1 << 18, 18.0
 #: Of the largest probability, the error of a transform.
 _ROUNDING = 1e-15
 #: Numbers of transforms that are made at once; and of those that are kept for other sums.
-_BLOCK, _KEPT = 1 << 19, 1 << 21
+_BLOCK, _KEPT = 1 << 19, 1 << 23
 #: Counts so many of their deviations, and records, from the mean are left out.
 _FAR = 45.0
-#: In place of a transform that is 0, by which nothing can be divided.
-_NOT_NOTHING = 1e-100
+#: In place of a transform that is 0, by which nothing can be divided; and of so many counts a
+#: product is divided, above which it may be less than any float.
+_NOT_NOTHING, _DIVIDED = 1e-100, 12
 #: Points beyond both ends that a cubic reads.
 _END = 4
 
@@ -228,8 +229,10 @@ class _OfOneStep:
         self._log_masses = cells.log_masses(counts.log_weight)[used]
         self._spread = spreading(row, (nodes - self._origin[row]) / step, times.size, self._points)
 
-    def _waves(self, some: slice) -> Any:
-        """Transforms of the laws of single counts under some tilts; shape `(k, tilts, waves)`."""
+    def _waves(self, some: slice) -> tuple[Any, Any]:
+        """Transforms of the laws of single counts under some tilts, shape `(k, tilts, waves)`; and
+        of that of their sum.
+        """
         if some.start in self._waves_by_start:
             return self._waves_by_start[some.start]
         moments = self.numbers.moments
@@ -238,9 +241,10 @@ class _OfOneStep:
         laws = (self._spread @ masses).reshape(self.times.size, self._points, -1)
         waves = fft.rfft(np.ascontiguousarray(laws.swapaxes(1, 2)), self._length)
         waves[waves == 0] = _NOT_NOTHING
+        both = waves, _product(waves, self.times)
         if self.times.size * moments.tilts.size * self._length <= _KEPT:
-            self._waves_by_start[some.start] = waves
-        return waves
+            self._waves_by_start[some.start] = both
+        return both
 
     def _blocks(self) -> Iterator[slice]:
         tilts = self.numbers.moments.tilts.size
@@ -304,20 +308,26 @@ class _OfOneStep:
             yield np.conj(np.swapaxes(others, 0, 1)), window, parts, tilt
 
     def _others(self, some: slice, sums: Integers | None) -> Any:
-        """Transforms of what is beside the sums, shape `(sums, tilts, waves)`: beside a single
-        count that of all divided by its own, by which it was multiplied, so that no digits are
-        lost.
+        """Transforms of what is beside the sums, shape `(sums, tilts, waves)`: beside few counts
+        that of all divided by their own, by which it was multiplied, so that no digits are lost.
         """
-        waves = self._waves(some)
+        waves, whole = self._waves(some)
         if sums is None:
-            return _product(waves, self.times) / waves
-        return np.stack([_product(waves, self.times - one) for one in sums.T])
+            return whole / waves
+        return np.stack(
+            [
+                whole / _product(waves[one > 0], one[one > 0])
+                if one.sum() <= _DIVIDED
+                else _product(waves, self.times - one)
+                for one in sums.T
+            ]
+        )
 
     def laws(self, sums: Integers | None) -> Lattices:
         moments, lattices = self.numbers.moments, []
         within = self.times[:, None] if sums is None else sums
         for some in self._blocks():
-            waves = self._waves(some)
+            waves, _ = self._waves(some)
             products = np.stack([_product(waves, number) for number in within.T], axis=1)
             mean = moments.mean[some] @ within
             reach = self._points * self.step + _WIDE / 2 * np.sqrt(moments.variance[some] @ within)
