@@ -222,7 +222,7 @@ def test_categories_functions_and_releases_are_by_their_own_label():
     numbers = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), guarantee(8))
     booleans = replace(numbers, categories=(False, True))
     with pytest.raises(ValueError, match=r"release all .*same categories"):
-        ob.combine([numbers, booleans], records="different")
+        ob.combine([numbers, booleans])
     with pytest.raises(ValueError, match=r"compare .*the same categories"):
         numbers.posterior.compare(booleans.posterior)
 
