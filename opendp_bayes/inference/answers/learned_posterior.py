@@ -235,9 +235,7 @@ def learned_posterior(
     names = _ordered(table, releases[0].axes, ordered)
     draws = learned_counts(table, names, as_generator(random_state))
     warn_of_draws(draws.diagnostics)
-    posterior = NoiseAwarePosterior(releases, draws)
-    posterior._smooth = tuple(names)
-    return posterior
+    return NoiseAwarePosterior(releases, draws, smooth=tuple(names))
 
 
 def check_learned(release: ReleasedData) -> None:

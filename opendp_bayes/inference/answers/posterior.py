@@ -111,9 +111,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
         `nulls=` and `unknown=` that are not listed. Ordered answers leave them out.
     """
 
-    #: Under a learned prior the variables along which it is smooth, by name; None under another.
-    _smooth: tuple[str, ...] | None = None
-
     def __init__(
         self,
         releases: Sequence[ReleasedData],
@@ -123,6 +120,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         unordered: tuple[Label, ...] = (),
         on_first_use: Callable[[], None] | None = None,
         pulls: Callable[[], Floats] | None = None,
+        smooth: tuple[str, ...] | None = None,
     ) -> None:
         if not isinstance(releases, Sequence):
             raise TypeError(f"releases={told(releases)}: must be a list of releases.")
@@ -138,6 +136,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         self._on_first_use = on_first_use
         #: Makes the records that a fixed prior may add to each category; None where none is fixed.
         self._pulls = pulls
+        #: The variables along which a learned prior is smooth, by name; None under another prior.
+        self._smooth = smooth
 
     @property
     def prior(self) -> tuple[float, ...]:
@@ -663,10 +663,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         names = tuple(self.axes[position] for position in positions)
         unordered = self._unordered_of(names[0], labels) if len(positions) == 1 else ()
         posterior = self._made(engine, labels, names if len(positions) > 1 else (), unordered)
-        posterior._of_parts(self, [[inside[cell] for cell in group] for group in together])
-        if self._smooth is not None:
-            posterior._smooth = tuple(name for name in names if name in self._smooth)
-        return posterior
+        parts = [[inside[cell] for cell in group] for group in together]
+        return posterior._of_parts(self, parts, names)
 
     def _unordered_of(self, variable: str, labels: tuple[Label, ...]) -> tuple[Label, ...]:
         """Those of the labels of a variable that are in no order."""
@@ -679,14 +677,18 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
         posterior = type(self)((release,), self._engine.given(release.inside))
-        posterior._of_parts(self, [[position] for position in release.inside])
-        if self._smooth is not None:
-            posterior._smooth = tuple(name for name in self._smooth if name in release.ordered)
-        return posterior
+        parts = [[position] for position in release.inside]
+        return posterior._of_parts(self, parts, release.ordered)
 
-    def _of_parts(self: N, whole: "NoiseAwarePosterior", parts: Groups) -> N:
-        """This posterior, whose categories are parts of those of another, with its pulls."""
+    def _of_parts(
+        self: N, whole: "NoiseAwarePosterior", parts: Groups, names: tuple[str, ...] | None = None
+    ) -> N:
+        """This posterior, whose categories are parts of those of another, with what is known of its
+        prior: its pulls, and along which of the `names`, by default of all, it is smooth.
+        """
         self._smooth = whole._smooth
+        if self._smooth is not None and names is not None:
+            self._smooth = tuple(name for name in self._smooth if name in names)
         if whole._pulls is not None:
             self._pulls = partial(_summed, whole._pulls, parts)
         return self

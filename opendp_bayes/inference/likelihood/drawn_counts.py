@@ -65,7 +65,7 @@ class DrawnCounts:
 
     @property
     def without_others(self) -> "DrawnCounts":
-        """The same with 0 for counts that were not noised: these say nothing, and are alike."""
+        """These counts, but 0 for those that were not noised, which say nothing, and are alike."""
         return replace(self, drawn=np.where(self.noised, self.drawn, 0))
 
     def log_mass(self, counts: ArrayLike, index: Any = ...) -> Floats:

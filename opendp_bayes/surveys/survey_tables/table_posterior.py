@@ -48,11 +48,9 @@ class TablePosterior(NoiseAwarePosterior):
         condition: Mapping[str, Value],
         measured: bool,
     ) -> None:
-        self.axes, self.categories, self.measured = axes, categories, measured
-        self.releases = ()
-        self.unordered = unordered
+        super().__init__((), draws, categories, axes, unordered)
+        self.measured = measured
         self._survey, self._condition = survey, condition  # tables of one are drawn together
-        self._engine, self._on_first_use, self._pulls = draws, None, None
 
     @property
     def learned(self) -> Quantities:
