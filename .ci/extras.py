@@ -144,10 +144,6 @@ def frames() -> None:
     assert counts(pa.table({"vote": ["yes", "no", "yes"]}), "vote", ["yes", "no"])[:2] == (2, 1)
 
 
-def arviz() -> None:
-    assert release().posterior.to_arviz(draws=10) is not None
-
-
 def research() -> None:
     from opendp_bayes_research import audit, privacy_loss_distribution
 
@@ -158,7 +154,7 @@ def research() -> None:
 
 if len(sys.argv) == 1:
     extras = metadata("opendp-bayes").get_all("Provides-Extra") or []
-    print(*(name for name in extras if name != "arviz" or sys.version_info >= (3, 11)))
+    print(*extras)
 else:
     name, archive = sys.argv[1], zipfile.ZipFile(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:

@@ -26,7 +26,6 @@ from tests.helpers.argument_rows_of_papers import PAPERS, PRESETS
 from tests.helpers.argument_rows_of_posteriors import POSTERIORS
 from tests.helpers.argument_rows_of_surveys import SURVEYS
 from tests.helpers.doors import PUBLIC, names_of
-from tests.helpers.optional import arviz_or_skip
 
 ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *SURVEYS, *CONSTRUCTORS, *QUERIES]
 
@@ -39,8 +38,6 @@ def _quick(coarse_errors: None, short_chains: None, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_an_argument_matters(row: Row) -> None:
-    if row.function.__name__ == "to_arviz":
-        arviz_or_skip()
     check(row)
 
 

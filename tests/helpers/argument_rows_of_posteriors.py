@@ -232,10 +232,6 @@ POSTERIORS = [
                 {**SEED, "larger": {"of": "counts"}},
             ),
             "to_frame": ({}, lambda frame: frame["upper"].sum() - frame["lower"].sum(), MORE),
-            "to_arviz": (
-                *({"draws": 5}, lambda data: data.posterior["theta"].values),
-                *(vary("draws", 6, LARGER, lambda data: data.posterior.sizes["draw"]), SEED),
-            ),
             "plot": ({}, ends_of, *PICTURES),
         },
     ),

@@ -61,7 +61,6 @@ answers/ordered:_edges
 answers/posterior:NoiseAwarePosterior.__init__
 answers/posterior:NoiseAwarePosterior._in_order
 answers/posterior:NoiseAwarePosterior.given
-answers/posterior:NoiseAwarePosterior.to_arviz
 answers/posterior:NoiseAwarePosterior.quantity
 answers/posterior:NoiseAwarePosterior.difference answers/quantities:checked
 answers/posterior:NoiseAwarePosterior._check_alike

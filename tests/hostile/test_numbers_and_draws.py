@@ -364,7 +364,7 @@ _COMPARED = """
     compare __getitem__
 """
 #: Methods that give no number of a law, or the same numbers as another does.
-_OTHERS = "to_arviz row sheet plot summary"
+_OTHERS = "row sheet plot summary"
 
 
 def test_a_new_number_of_a_posterior_is_compared() -> None:

@@ -144,7 +144,7 @@ def test_no_refusal_is_another(door: str) -> None:
 
 
 #: Take seconds; or are tried with an argument that is no result's own.
-SKIPPED = {"pooled", "from_json", "json_schema", "with_sizes", "to_arviz"}
+SKIPPED = {"pooled", "from_json", "json_schema", "with_sizes"}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -21,7 +21,7 @@ from tests.helpers.releases import release
 
 #: Have no text or numbers of their own, say whether what is left out of copies is known, or take
 #: seconds.
-SHOWN = {"plot", "to_arviz", "plug_in", "has_posterior", "pooled"}
+SHOWN = {"plot", "plug_in", "has_posterior", "pooled"}
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,6 @@ from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponen
 from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import brute_force
-from tests.helpers.optional import arviz_or_skip
 from tests.helpers.sweeps import some_of
 
 #: Standard errors, by the effective sample size, that an estimated mean may be off. Correct weights
@@ -130,8 +129,6 @@ def test_a_peak_far_narrower_than_the_prior_is_found(release):
     assert posterior.diagnostics.ess.min() >= 400
     assert posterior.mean() == pytest.approx(np.array([1128, 550, 322]) / 2000, abs=0.02)
     assert repr(posterior).endswith(" effective draws)")
-    arviz_or_skip()
-    assert posterior.to_arviz(100).posterior["theta"].shape == (4, 100, 3)
 
 
 def test_draws_end_where_there_is_no_getting_enough(monkeypatch, release):

@@ -14,7 +14,6 @@ from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
-from tests.helpers.optional import arviz_or_skip
 from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
 from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
@@ -130,8 +129,6 @@ def test_a_seed_decides_and_texts_say_what_it_is(monkeypatch):
     assert f" {pooled.diagnostics.draws} " in repr(pooled.diagnostics)
     again = release.pooled(ess=10)
     assert np.array_equal(again.kappa, pooled.kappa)
-    arviz_or_skip()
-    assert pooled[0].to_arviz(draws=50)["posterior"]["theta"].shape == (4, 50, 2)
 
 
 def test_refuses_what_is_no_prior_and_what_fills_the_memory():

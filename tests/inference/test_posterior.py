@@ -1,6 +1,5 @@
 """What the user of a posterior sees: shapes, agreement between its answers, seeds, errors."""
 
-import builtins
 import copy
 import subprocess
 import sys
@@ -15,7 +14,6 @@ import opendp_bayes as ob
 from opendp_bayes.inference import engines
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from tests.helpers.by_chains import by_chains
-from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import some_of
 
@@ -87,9 +85,8 @@ def test_comparing_releases_of_different_priors(unequal, release):
         lambda posterior: posterior.predictive(9, size=500),
         lambda posterior: posterior.quantity(lambda p: p["a"] > 0.5).mean(),
         lambda posterior: posterior.interval(0.9, "simultaneous"),
-        lambda posterior: (arviz_or_skip(), posterior.to_arviz(draws=125)),
     ],
-    ids=["sample", "predictive", "quantity", "simultaneous interval", "arviz"],
+    ids=["sample", "predictive", "quantity", "simultaneous interval"],
 )
 def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monkeypatch):
     """What ranks are taken of, for simultaneous intervals, depends so little on the prior that
@@ -109,70 +106,12 @@ def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monke
     assert set(np.rint(counts).sum(axis=1)) == {12}
 
 
-def test_arviz_gets_the_draws(three, chained):
-    arviz_or_skip()
-    tree = three.to_arviz(draws=500)
-    assert list(tree.children) == ["posterior"]
-    theta = tree.posterior["theta"]
-    assert theta.dims == ("chain", "draw", "category")
-    assert theta.shape == (4, 500, 3)
-    assert theta.coords["category"].values.tolist() == ["a", "b", "c"]
-    assert theta.mean(("chain", "draw")).values == pytest.approx(three.mean(), abs=0.02)
-    assert chained.to_arviz().posterior["theta"].shape == (
-        chained.diagnostics.chains,
-        chained.diagnostics.draws,
-        3,
-    )
-
-
-@pytest.mark.parametrize(
-    ("axes", "cells", "is_whole"),
-    [
-        (("region", "vote", "seen"), list(product("NS", "abc", (True, False))), True),
-        (("region", "vote"), [("N", "a"), ("N", "b"), ("S", "a")], False),  # one cannot occur
-        (("region", "vote"), [("N", "a"), ("S", "a"), ("N", "b"), ("S", "b")], False),
-        *((("vote", word), list(product("NS", "ab")), False) for word in ("chain", "draw")),
-    ],
-)
-def test_arviz_gets_the_variables_of_a_whole_joint_table(axes, cells, is_whole):
-    arviz_or_skip()
-    drawn, prior = tuple(range(1, len(cells) + 1)), (1.0,) * len(cells)
-    shared = tuple(cells), prior, ob.LaplaceParameters(2.0), guarantee(sum(drawn)), axes
-    table = ob.Release(drawn, *shared).posterior
-    theta = table.to_arviz(draws=50).posterior["theta"]
-    if not is_whole:
-        assert theta.dims == ("chain", "draw", "category")
-        assert theta.shape == (4, 50, len(cells))
-        return
-    assert theta.dims == ("chain", "draw", *axes)
-    means = theta.mean(("chain", "draw"))
-    for cell, mean in zip(cells, table.mean(), strict=True):
-        labels = dict(zip(axes, map(str, cell), strict=True))
-        assert float(means.sel(labels)) == pytest.approx(mean, abs=0.02)
-
-
-def test_without_arviz_the_error_says_what_to_install(three, monkeypatch):
-    real = builtins.__import__
-    monkeypatch.delitem(sys.modules, "arviz_base", raising=False)
-
-    def without(name, *args, **kwargs):
-        if name == "arviz_base":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(
-        ImportError, match=r"arviz-base.* pip install 'opendp-bayes\[arviz\]', or .* sample\(\)"
-    ):
-        three.to_arviz()
-
-
-def test_neither_arviz_nor_opendp_is_loaded_for_a_posterior():
+def test_opendp_and_polars_are_not_loaded_for_a_posterior():
     code = (
         "import opendp_bayes as ob, sys\nrelease = ob.Release((3, 5), ('a', 'b'), (1.0, 1.0),"
         " ob.LaplaceParameters(2.0), ob.PrivacyGuarantee(8, 1, ob.PrivacyLoss(0.5, 0.125, 1.0),"
         " ''))\nrelease.posterior.interval()\nprint(sorted({name.split('.')[0] for name in"
-        " sys.modules} & {'arviz_base', 'opendp', 'polars'}))"
+        " sys.modules} & {'opendp', 'polars'}))"
     )
     assert (
         subprocess.run(

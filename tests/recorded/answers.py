@@ -39,7 +39,7 @@ _SIZES = {"none": 0, "two": 2, "three": 3, "dozen": 12, "many": 101}
 _ODD = ["$a_1$", " b", "", "c\nd", "e\u202ef", "<g> & h", "3", "1.0", "(null)", "é", "i, j", "'"]
 OF_COPIES = {"synthetic", "write_synthetic"}
 #: Take another package's objects, read what is read again, or are what is asked of.
-LEFT_OUT = {"to_arviz", "from_json", "json_schema", "release", "pooled"}
+LEFT_OUT = {"from_json", "json_schema", "release", "pooled"}
 
 
 # --- What is asked of

@@ -18,7 +18,6 @@ from opendp_bayes.surveys.survey_tables import (
     consistent_draws,
     survey_posterior as posterior_of_survey,
 )
-from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
 
@@ -150,14 +149,6 @@ def test_surveys_are_independent_and_conditionals_are_ratios() -> None:
     for order in ({"age": last, "region": first}, {"region": first, "age": last}):
         drawn = found.conditional("vote", **order).sample(50, random_state=3)
         np.testing.assert_allclose(drawn, among)
-
-
-def test_arviz_has_the_chains() -> None:
-    arviz_or_skip()
-    table = posterior().marginal("vote")
-    theta = table.to_arviz().posterior["theta"]
-    assert theta.shape[:2] == posterior()._draws.shape
-    np.testing.assert_allclose(theta.mean(("chain", "draw")), table.mean(), rtol=1e-12)
 
 
 def test_numbers_of_draws_and_a_concentration_that_was_given() -> None:

@@ -183,15 +183,6 @@ class TableCells:
             matching &= self._places[:, axis] == place
         return np.flatnonzero(matching).tolist()
 
-    def grid(self) -> dict[str, tuple[Label, ...]]:
-        """The values of each axis, where the cells are all their combinations, the last axis
-        running fastest; empty otherwise.
-        """
-        places = np.indices([len(values) for values in self._values])
-        if not np.array_equal(places.reshape(len(self.axes), -1).T, self._places):
-            return {}
-        return dict(zip(self.axes, map(tuple, self._values), strict=True))
-
     def collapsed(
         self, axes: Sequence[int], inside: Sequence[int]
     ) -> tuple[tuple[Label, ...], list[list[int]]]:

@@ -406,42 +406,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
         posterior = self._made(self._engine.given(places), labels, unordered=unordered)
         return posterior._of_parts(self, [[position] for position in places])
 
-    def to_arviz(self, draws: int = 1000, random_state: RandomState = 0) -> Any:
-        """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
-        variable `theta` of dimensions `(chain, draw, category)`; needs the extra `arviz`. A joint
-        table of all combinations has its variables in place of `category`.
-
-        The draws of the Markov chains, or where there are none, four chains of `draws` independent
-        draws each.
-
-        Raises
-        ------
-        ImportError
-            Without arviz-base, which is for Python 3.11 and later; `sample` needs no more than this
-            package.
-        """
-        try:
-            from arviz_base import from_dict
-        except ImportError:
-            raise ImportError(
-                "to_arviz needs arviz-base, which is for Python 3.11 and later: pip install"
-                " 'opendp-bayes[arviz]', or take draws from sample()."
-            ) from None
-        rng, draws = as_generator(random_state), as_size(draws, "draws", "draws")
-        counts = getattr(self._engine, "chains", None)
-        if counts is None:
-            counts = self._engine.sample(4 * draws, rng).reshape(4, draws, -1)
-        rows = counts.reshape(-1, counts.shape[-1])
-        is_table = bool(self.axes) and isinstance(self.categories[0], tuple)
-        grid = self._cells.grid() if is_table and not {"chain", "draw"} & {*self.axes} else {}
-        coords = {
-            variable: list(map(str, labels))
-            for variable, labels in (grid or {"category": self.categories}).items()
-        }
-        shape = *counts.shape[:-1], *map(len, coords.values())
-        theta = self._engine.shares(rows, rng).reshape(shape)
-        return from_dict({"posterior": {"theta": theta}}, coords=coords, dims={"theta": [*coords]})
-
     def difference(self, first: Label, second: Label) -> Quantity:
         """The probability of one category minus that of another, for instance of two parties, by
         draws.
