@@ -49,16 +49,13 @@ class Panel:
         Dots by the names of their colours: middles, lower and upper ends, shape `(3, rows)`, NaN
         where there is none.
     axis : str
-        What the numbers are; of shares, which begin at 0, it begins so.
-    places : Sequence[str]
-        Where they are places of names, these; otherwise empty.
+        What the shares are of.
     """
 
     title: str
     rows: Sequence[str]
     series: Mapping[str, Floats]
     axis: str = "Share"
-    places: Sequence[str] = ()
 
     @property
     def height(self) -> float:
@@ -237,17 +234,11 @@ def draw_panel(ax: "Axes", panel: Panel) -> None:
     ax.set_yticks(places, rows, parse_math=False)
     ax.set_ylim(max(1, len(rows)) - 0.4, -0.6)
     ax.set_xlabel(f"{panel.axis}{first_of(len(panel.rows), 'rows')}")
-    if panel.axis.startswith("Share"):
-        ax.xaxis.set_major_formatter(_share)
-        every = (bounds[:, :MOST_DRAWN] for bounds in panel.series.values() if bounds.size)
-        highest = min(1.0, 1.06 * float(max(map(np.nanmax, every), default=1.0))) or 1.0
-        ax.set_xlim(-0.015 * highest, highest)  # room for a middle at 0
-        ax.axvline(0, color="black", linewidth=0.8)
-    if panel.places:
-        step = -(-len(panel.places) // 12)
-        ticks = range(0, len(panel.places), step)
-        ax.set_xticks(ticks, [wrapped(panel.places[tick], 12) for tick in ticks], parse_math=False)
-        ax.set_xlim(-0.5, len(panel.places) - 0.5)
+    ax.xaxis.set_major_formatter(_share)
+    every = (bounds[:, :MOST_DRAWN] for bounds in panel.series.values() if bounds.size)
+    highest = min(1.0, 1.06 * float(max(map(np.nanmax, every), default=1.0))) or 1.0
+    ax.set_xlim(-0.015 * highest, highest)  # room for a middle at 0
+    ax.axvline(0, color="black", linewidth=0.8)
     if panel.title:
         ax.set_title(wrapped(panel.title), loc="left", fontsize="medium", parse_math=False)
     ax.spines[["top", "right", "left"]].set_visible(False)

@@ -239,7 +239,7 @@ POSTERIORS = [
         QUANTILE,
         {
             name: ({}, lambda row: row[1 if len(row) == 2 else 4], {"smaller": {"level": 0.001}})
-            for name in ("interval", "places", "row")
+            for name in ("interval", "row")
         },
     ),
     *(

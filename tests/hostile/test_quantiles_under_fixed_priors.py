@@ -51,7 +51,7 @@ def warned_and_held(law, k, scale, records, prior, rng):
         warnings.simplefilter("ignore")
         found = release.posterior.quantiles(LEVELS)
     named = found.warning.partition(" depend ")[0].replace(",", "").split()
-    places = [one.places(0.95) for one in found.values()]
+    places = [one.interval(0.95) for one in found.values()]
     held = [low <= at <= high + 1 for (low, high), at in zip(places, truth, strict=True)]
     return np.array([f"{level:g}" in named for level in LEVELS]), np.array(held)
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes import KNormParameters
 from opendp_bayes.inference.laws.dirichlet_multinomial import (
     dirichlet,
     dirichlet_multinomial,
@@ -34,12 +33,3 @@ def test_dirichlet_draws_counts_and_their_probabilities():
         ).pvalue
         > 1e-6
     )
-
-
-def test_a_dirichlet_has_the_moments_of_a_posterior(release):
-    posterior = release(KNormParameters(3.0), (3, 7, 20), 30, (1.0, 0.5, 2.0)).posterior
-    law = stats.dirichlet(posterior.dirichlet())
-    assert law.mean() == pytest.approx(posterior.mean())
-    assert law.var().sum() == pytest.approx((posterior.std() ** 2).sum())
-    sure = release(KNormParameters(1e-3), (3, 7, 20), 30, (1.0, 0.5, 2.0)).posterior
-    assert sure.dirichlet() == pytest.approx([4.0, 7.5, 22.0])

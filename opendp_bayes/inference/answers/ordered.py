@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.pictures import Panel, plot_panel
 from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.display.wording import group_name, listed
@@ -17,9 +15,6 @@ from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_numbers
 from opendp_bayes.release_format.data import Label
 from opendp_bayes.release_format.labels import ByLabel
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 #: The most standard deviations by which a prior may move the share of all records up to a quantile
 #: without a warning.
@@ -79,23 +74,12 @@ class QuantilePosterior(Shown):
         ValueError
             Unless `0 < level < 1`.
         """
-        first, last = self.places(level)
-        return self.categories[first], self.categories[last]
-
-    def places(self, level: float = 0.95) -> tuple[int, int]:
-        """The places of both ends of `interval` among the categories, the first being 0.
-
-        Raises
-        ------
-        ValueError
-            Unless `0 < level < 1`.
-        """
         tail = (1 - as_level(level)) / 2
         before, after = (
             int(np.searchsorted(np.cumsum(probabilities), tail, side="right"))
             for probabilities in (self.probabilities, self.probabilities[::-1])
         )
-        return before, len(self.categories) - 1 - after
+        return self.categories[before], self.categories[-1 - after]
 
     @cached_property
     def value(self) -> Quantity:
@@ -144,40 +128,6 @@ class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
         super().__init__(
             ((quantile.level, quantile) for quantile in quantiles), ("level", "levels")
         )
-
-    def plot(self, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
-        """Draw the quantiles with their intervals of probability `level` on `ax`, by default on new
-        axes, and return them.
-
-        With edges, dots are the medians of the values, else the most probable categories.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib, which the extra `plot` installs.
-        ValueError
-            Unless `0 < level < 1`.
-        """
-        chosen = sorted(self.values(), key=lambda quantile: quantile.level)
-        sentence = f"Intervals of probability {as_level(level):g}."
-        categories = chosen[0].categories
-        if chosen[0].edges is not None:
-            middles = [quantile.value.median() for quantile in chosen]
-            ends = np.array([quantile.value.interval(level) for quantile in chosen])
-            places: Sequence[str] = ()
-        else:
-            middles = [float(quantile.probabilities.argmax()) for quantile in chosen]
-            # A category is as wide as the distance to the next.
-            ends = np.array([quantile.places(level) for quantile in chosen]) + np.array([-0.4, 0.4])
-            places = list(map(str, categories))
-        panel = Panel(
-            "",
-            [f"quantile {quantile.level:g}" for quantile in chosen],
-            {"": np.array([middles, *ends.T])},
-            axis="Category" if places else "Value",
-            places=places,
-        )
-        return plot_panel(panel, sentence, ax)
 
     def sheet(self) -> Sheet:
         headings = ["quantile", "category", "probability", "2.5 %", "97.5 %"]

@@ -369,21 +369,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
         posterior = self._made(self._engine.merged(members), labels, unordered=tuple(apart))
         return posterior._of_parts(self, members)
 
-    def dirichlet(self) -> Floats:
-        """Concentration, shape `(k,)`, of the Dirichlet distribution with the posterior's means,
-        whose variances have the same sum, as a prior for what takes conjugate ones.
-
-        Examples
-        --------
-        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, PrivacyGuarantee, Release
-        >>> promise = PrivacyGuarantee(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
-        >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(0.01), promise)
-        >>> release.posterior.dirichlet().round(6).tolist()
-        [4.0, 6.0]
-        """
-        mean = self.mean()
-        return mean * ((mean * (1 - mean)).sum() / self._marginals.variance().sum() - 1)
-
     def given(self: N, categories: Iterable[Label]) -> N:
         """The posterior of the probabilities within some categories: of each divided by the sum of
         all of these.
