@@ -13,7 +13,7 @@ import opendp_bayes_research as research
 from opendp_bayes.accounting.losses import PrivacyProfile
 from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.inference.answers.ordered import QuantilePosterior
-from opendp_bayes.inference.answers.quantities import CategoryPosterior, Quantity
+from opendp_bayes.inference.answers.quantities import Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.results.pooled_release import Pooled
 from opendp_bayes.results.release import GroupedRelease
@@ -69,7 +69,7 @@ def every_argument() -> set[tuple[str, str]]:
     functions.append(PrivacyProfile.__call__)
     functions += [kind.proven_loss for kind in mechanisms]
     functions += [ob.Release.pooled, GroupedRelease.pooled]
-    answers: tuple[type, ...] = (CategoryPosterior, CountsPosterior, NumberPosterior)
+    answers: tuple[type, ...] = (CountsPosterior, NumberPosterior)
     answers += (Quantity, QuantilePosterior, Pooled, SurveyPosterior, TablePosterior)
     for kind in (PrivacyProfile, ob.NoiseAwarePosterior, *answers):
         methods = [method for _, method in inspect.getmembers(kind, inspect.isfunction)]

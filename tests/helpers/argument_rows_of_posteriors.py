@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.inference.answers.quantities import CategoryPosterior
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
@@ -244,15 +243,12 @@ POSTERIORS = [
     ),
     *(
         row
-        for value in (POSTERIOR["a"], PRIVATE.posterior.counts, PRIVATE.posterior.records)
-        for is_category in [isinstance(value, CategoryPosterior)]
-        for narrower in [{"smaller": {"kind": "hdi"}} if is_category else {}]
-        for density in ["pdf" if is_category else "pmf"]
+        for value in (PRIVATE.posterior.counts, PRIVATE.posterior.records)
         for row in of_methods(
             value,
             {
-                "interval": ({}, difference_of, {**MORE, **narrower}),
-                density: ({"values": 1.0}, sum_of, {"different": {"values": 0.5}}),
+                "interval": ({}, difference_of, MORE),
+                "pmf": ({"values": 1.0}, sum_of, {"different": {"values": 0.5}}),
                 "cdf": ({"values": 0.5}, sum_of, {"larger": {"values": 1.0}}),
                 "sample": (DRAWN, np.array, SIZE, SEED),
             },

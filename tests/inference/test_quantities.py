@@ -138,7 +138,7 @@ def test_of_nan_every_probability_is_nan(made):
     alone += [posterior.compare(posterior.releases[0].posterior)["a"]]
     together = [posterior, posterior.counts]
     laws = [law.cdf for law in (*alone, *together)]
-    laws += [posterior["a"].pdf, posterior.pdf, posterior.counts["a"].pmf, posterior.counts.pmf]
+    laws += [posterior.pdf, posterior.counts["a"].pmf, posterior.counts.pmf]
     for law in laws:
         found = law([0.25, np.nan])
         assert np.isnan(found[1]).all()

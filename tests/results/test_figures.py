@@ -92,7 +92,7 @@ def test_of_many_panels_the_first_are_drawn_along_rows() -> None:
     assert figure.axes[0].get_xlim()[1] == pytest.approx(1.06 * 0.4)
     assert len(figure.axes[1].get_yticklabels()) == 100
     assert figure.axes[1].get_xlabel() == "Share (the first 100 of 150 rows)"
-    assert figure.axes[0].get_xlabel() == "Records"
+    assert figure.axes[0].get_xlabel() == "Share"
     bounds = np.array([[0.3], [0.2], [0.4]])
     figure = plot_panels([Panel(name, ["a"], {"": bounds}) for name in "pqrst"], "Said.", 2)
     places = {ax.get_title(loc="left") or ax.get_title(): ax.get_position() for ax in figure.axes}

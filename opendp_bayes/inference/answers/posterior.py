@@ -29,7 +29,6 @@ from opendp_bayes.inference.answers.ordered import (
     said_of_pulls,
 )
 from opendp_bayes.inference.answers.quantities import (
-    CategoryPosterior,
     OfDraws,
     OfMixture,
     Quantities,
@@ -168,9 +167,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
         diagnostics: Diagnostics | WeightDiagnostics | None = self._engine.diagnostics
         return None if diagnostics is None else replace(diagnostics, categories=self.categories)
 
-    def __getitem__(self, label: Label) -> CategoryPosterior:
+    def __getitem__(self, label: Label) -> Quantity:
         """The probability of one category. Raises `KeyError` for what is none."""
-        return CategoryPosterior(label, self._law(position_of(label, self.categories)))
+        return Quantity(label, self._law(position_of(label, self.categories)), 0.5)
 
     def _law(self, position: int) -> OfMixture:
         """The law of the probability of one category."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,6 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mathematics.validation import (
     Floats,
     RandomState,
-    as_choice,
     as_generator,
     as_level,
     as_number,
@@ -154,44 +153,6 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
         names = "mean", "std", "median", "lower", "upper"
         columns = np.array(rows, dtype=np.float64).reshape(-1, len(names)).T
         return labelled_frame({"quantity": self}, dict(zip(names, columns, strict=True)))
-
-
-class CategoryPosterior(Quantity):
-    """The posterior of the probability of one category, `posterior["yes"]`: a mixture of Betas.
-
-    Attributes
-    ----------
-    label : Any
-        The category.
-    """
-
-    _law: "OfMixture"
-
-    def __init__(self, label: Any, law: "OfMixture") -> None:
-        super().__init__(label, law, 0.5)
-
-    def interval(
-        self, level: float = 0.95, kind: Literal["eti", "hdi"] = "eti"
-    ) -> tuple[float, float]:
-        """Lower and upper end of the credible interval of probability `level`.
-
-        Raises
-        ------
-        ValueError
-            For another level or kind.
-        """
-        level, mixture = as_level(level), self._law.mixture
-        as_choice(kind, "kind", ("eti", "hdi"))
-        equal = kind == "eti"
-        ends = mixture.interval(level) if equal else mixture.shortest_interval(level)
-        return float(ends[0][0]), float(ends[1][0])
-
-    def pdf(self, values: ArrayLike) -> Floats:
-        """Posterior density, elementwise; 0 outside [0, 1]."""
-        return self._law.mixture.pdf(as_numbers(values, "values")[..., None])[..., 0]
-
-    def __repr__(self) -> str:
-        return f"CategoryPosterior({self.label!r}: {self.mean():.4g} ± {self.std():.2g})"
 
 
 @dataclass(frozen=True, eq=False)
