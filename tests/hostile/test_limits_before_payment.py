@@ -56,14 +56,11 @@ answers/by_label:place_among
 answers/by_label:TableCells.collapsed
 answers/ordered:QuantilePosterior.value
 answers/ordered:quantiles_of
-answers/ordered:check_one_variable
-answers/ordered:_edges
-answers/posterior:NoiseAwarePosterior.__init__
 answers/posterior:NoiseAwarePosterior._in_order
 answers/posterior:NoiseAwarePosterior.given
 answers/posterior:NoiseAwarePosterior.quantity
-answers/posterior:NoiseAwarePosterior.difference answers/quantities:checked
-answers/posterior:NoiseAwarePosterior._check_alike
+answers/posterior:NoiseAwarePosterior.compare
+answers/quantities:values_of
 combine:combine
 convolution/number_of_records:private
 levels/levels_posterior:LevelsPosterior.__init__

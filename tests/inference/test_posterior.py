@@ -130,8 +130,6 @@ def test_other_errors(three, release):
         three.predictive(5, size=0)
     with pytest.raises(ValueError, match=r"other: has the categories \('a', 'b'\)"):
         three.compare(release(ob.LaplaceParameters(1.0), (1, 2), 3).posterior)
-    with pytest.raises(TypeError, match=r"releases=.*: must be a list"):
-        type(three)(three.releases[0], three._engine)
     with pytest.raises(TypeError, match="other: must be a posterior"):
         three.compare(release(ob.LaplaceParameters(1.0), (1, 2), 3))
     with pytest.raises(ValueError, match=r"records_prior=.*: must be None, .* 3, is public"):

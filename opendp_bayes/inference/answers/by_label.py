@@ -27,13 +27,10 @@ class Intervals(tuple[E, E], Generic[E]):
 
     _categories: tuple[Label, ...]
 
-    def __new__(cls, lower: E, upper: E, categories: tuple[Label, ...]) -> "Intervals[E]":
-        intervals = super().__new__(cls, (lower, upper))
+    def __new__(cls, ends: tuple[E, E], categories: tuple[Label, ...] = ()) -> "Intervals[E]":
+        intervals = super().__new__(cls, ends)
         intervals._categories = categories
         return intervals
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return *self, self._categories
 
     @property
     def lower(self) -> E:
@@ -186,8 +183,8 @@ class TableCells:
     def collapsed(
         self, axes: Sequence[int], inside: Sequence[int]
     ) -> tuple[tuple[Label, ...], list[list[int]]]:
-        """Labels of the table of the variables at `axes`, and for each the cells among those at
-        `inside` that it is of.
+        """Labels of the table of the variables at `axes`, and for each the positions of the cells
+        among those at `inside` that it is of.
 
         Raises
         ------
@@ -195,8 +192,9 @@ class TableCells:
             Where less than two values remain.
         """
         members: dict[tuple[int, ...], list[int]] = {}
-        for number, places in enumerate(self._places[np.ix_(inside, axes)].tolist()):
-            members.setdefault(tuple(places), []).append(number)
+        rows = self._places[np.ix_(inside, axes)].tolist()
+        for cell, places in zip(inside, rows, strict=True):
+            members.setdefault(tuple(places), []).append(cell)
         of_axes = [self._values[axis] for axis in axes]
         labels: list[Label] = []
         for places in sorted(members):

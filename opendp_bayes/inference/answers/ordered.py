@@ -159,8 +159,15 @@ def quantiles_of(
     wanted = [as_level(level, "0.5 for the median", "levels") for level in levels]
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"levels={told(levels)}: must hold every level once.")
-    ends = None if edges is None else _edges(edges, len(categories))
     upto, rows, k = np.cumsum(draws, axis=1), np.arange(len(draws)), len(categories)
+    ends = None if edges is None else as_numbers(edges, "edges")
+    if ends is not None and (
+        ends.shape != (k + 1,) or not np.isfinite(ends).all() or (np.diff(ends) <= 0).any()
+    ):
+        raise ValueError(
+            f"edges={told(edges)}: must be {k + 1} finite numbers in rising order, the ends of the"
+            f" {k} bins; close a bin that is open with the least or the largest value there can be."
+        )
     upto[:, -1] = 1.0  # but for rounding
     quantiles = []
     for level in wanted:
@@ -216,22 +223,3 @@ def left_out_said(unordered: Sequence[Label]) -> tuple[str, ...]:
     return (
         f"Without the records of {listed(list(map(group_name, unordered)), 'and')}, in no order.",
     )
-
-
-def check_one_variable(axes: tuple[str, ...]) -> None:
-    """Raise `ValueError` for a joint table, whose cells have no order."""
-    if len(axes) > 1:
-        raise ValueError(
-            f"axes={list(axes)!r}: the cells of a joint table have no order; ask the quantile of"
-            f" one variable, as in marginal({axes[0]!r}).quantile(0.5)."
-        )
-
-
-def _edges(edges: ArrayLike, k: int) -> Floats:
-    array = as_numbers(edges, "edges")
-    if array.shape != (k + 1,) or not np.all(np.isfinite(array)) or np.any(np.diff(array) <= 0):
-        raise ValueError(
-            f"edges={told(edges)}: must be {k + 1} finite numbers in rising order, the ends of the"
-            f" {k} bins; close a bin that is open with the least or the largest value there can be."
-        )
-    return array

@@ -23,7 +23,6 @@ from opendp_bayes.inference.answers.ordered import (
     OF_NO_ORDER,
     QuantilePosterior,
     Quantiles,
-    check_one_variable,
     left_out_said,
     quantiles_of,
     said_of_pulls,
@@ -34,7 +33,7 @@ from opendp_bayes.inference.answers.quantities import (
     Quantities,
     Quantity,
     again,
-    checked,
+    values_of,
 )
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.engines import Engine, Groups
@@ -55,14 +54,7 @@ from opendp_bayes.mathematics.validation import (
     as_text,
 )
 from opendp_bayes.release_format.data import Label, ReleasedData, Value
-from opendp_bayes.release_format.labels import (
-    CATEGORIES,
-    ByLabel,
-    are_same,
-    distinct,
-    place_of,
-    position_of,
-)
+from opendp_bayes.release_format.labels import are_same, distinct, place_of, position_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -121,8 +113,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
         pulls: Callable[[], Floats] | None = None,
         smooth: tuple[str, ...] | None = None,
     ) -> None:
-        if not isinstance(releases, Sequence):
-            raise TypeError(f"releases={told(releases)}: must be a list of releases.")
         self.releases = tuple(releases)
         if categories is None:
             categories, axes = self.releases[0].categories, self.releases[0].axes
@@ -229,7 +219,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         if (level, kind) not in self._intervals:
             self._intervals[level, kind] = self._interval(level, kind)
         lower, upper = self._intervals[level, kind]
-        return Intervals(lower.copy(), upper.copy(), self.categories)
+        return Intervals((lower.copy(), upper.copy()), self.categories)
 
     def summary(
         self, level: float = 0.95, kind: Interval = "eti", *, among: Among = "all"
@@ -332,10 +322,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """Draws of the counts of so many further records from the posterior predictive
         distribution, shape `(size, k)`.
         """
-        rng = as_generator(random_state)
-        records = as_size(records, "records")
-        counts = self._engine.sample(as_size(size, "size", "draws"), rng)
-        return rng.multinomial(records, self._engine.shares(counts, rng))
+        rng, records = as_generator(random_state), as_size(records, "records")
+        return rng.multinomial(records, self.sample(size, rng))
 
     def merged(self: N, groups: Mapping[Label, Iterable[Label]]) -> N:
         """The posterior with groups of categories as one category each.
@@ -365,8 +353,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
             for label, positions in zip(labels, members, strict=True)
             if unordered.issuperset(positions)
         )
-        posterior = self._made(self._engine.merged(members), labels, unordered=tuple(apart))
-        return posterior._of_parts(self, members)
+        return self._of_parts(members, labels, unordered=tuple(apart))
 
     def given(self: N, categories: Iterable[Label]) -> N:
         """The posterior of the probabilities within some categories: of each divided by the sum of
@@ -387,8 +374,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
             )
         labels = tuple(self.categories[i] for i in places)
         unordered = tuple(label for label in self.unordered if place_of(label, labels) is not None)
-        posterior = self._made(self._engine.given(places), labels, unordered=unordered)
-        return posterior._of_parts(self, [[position] for position in places])
+        return self._of_parts([[place] for place in places], labels, unordered=unordered)
 
     def difference(self, first: Label, second: Label) -> Quantity:
         """The probability of one category minus that of another, for instance of two parties, by
@@ -396,17 +382,13 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
         Raises
         ------
-        KeyError
-            For what is no category.
         ValueError
-            For the same one twice.
+            For what is no category, and for the same one twice.
         """
-        places = [position_of(label, self.categories) for label in (first, second)]
-        if places[0] == places[1]:
-            raise ValueError(f"second={second!r}: must be another category than the first.")
+        places = positions_of([first, second], self.categories, "first, second")
         others = [position for position in range(len(self.categories)) if position not in places]
-        groups = [[place] for place in places] + ([others] if others else [])
-        merged = self._made(self._engine.merged(groups), tuple(range(len(groups))))
+        parts = [[place] for place in places] + ([others] if others else [])
+        merged = self._of_parts(parts, tuple(range(len(parts))))
         return merged.quantity(_first_less_second, f"{first} - {second}")
 
     def cumulative(self) -> Quantities:
@@ -436,7 +418,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
     @cached_property
     def _in_order(self: N) -> N:
         """The posterior of the categories that have an order, among themselves."""
-        check_one_variable(self.axes)
+        if len(self.axes) > 1:
+            raise ValueError(
+                f"axes={list(self.axes)!r}: the cells of a joint table have no order; ask the"
+                f" quantile of one variable, as in marginal({self.axes[0]!r}).quantile(0.5)."
+            )
         answers = [label for label in self.categories if place_of(label, self.unordered) is None]
         if len(answers) < 2:
             raise ValueError(
@@ -543,7 +529,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         number = self._number if draws is None else as_size(draws, "draws", "draws")
         if number < 2:
             raise ValueError(f"draws={draws}: must be at least 2, for a standard deviation.")
-        of_rows = partial(_of_rows, function, self.categories)
+        of_rows = partial(values_of, function, self.categories)
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
         of_rows(trial if of == "probabilities" else np.rint(100 * trial).astype(np.int64))
         of_all = self.sample if of == "probabilities" else self.counts.sample
@@ -602,44 +588,51 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     def _collapsed(self: N, positions: Sequence[int], inside: Sequence[int]) -> N:
         """The posterior of the variables at `positions` among the cells at `inside`."""
-        labels, together = self._cells.collapsed(positions, inside)
-        engine = self._engine
-        if len(inside) < len(self.categories):
-            engine = engine.given(inside)
-        if together != [[number] for number in range(len(inside))]:
-            engine = engine.merged(together)
-        names = tuple(self.axes[position] for position in positions)
-        unordered = self._unordered_of(names[0], labels) if len(positions) == 1 else ()
-        posterior = self._made(engine, labels, names if len(positions) > 1 else (), unordered)
-        parts = [[inside[cell] for cell in group] for group in together]
-        return posterior._of_parts(self, parts, names)
-
-    def _unordered_of(self, variable: str, labels: tuple[Label, ...]) -> tuple[Label, ...]:
-        """Those of the labels of a variable that are in no order."""
-        position = self.releases[0].axes.index(variable)
-        values = [
-            label for release in self.releases for label in release.unordered_values(position)
-        ]
-        return tuple(label for label in labels if place_of(label, values) is not None)
+        labels, parts = self._cells.collapsed(positions, inside)
+        names, unordered = tuple(self.axes[position] for position in positions), tuple[Label, ...]()
+        if len(names) == 1:
+            values = [
+                label
+                for release in self.releases
+                for label in release.unordered_values(release.axes.index(names[0]))
+            ]
+            unordered = tuple(label for label in labels if place_of(label, values) is not None)
+        return self._of_parts(parts, labels, names if len(names) > 1 else (), unordered, names)
 
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
-        posterior = type(self)((release,), self._engine.given(release.inside))
-        parts = [[position] for position in release.inside]
-        return posterior._of_parts(self, parts, release.ordered)
+        parts, labels = [[position] for position in release.inside], release.categories
+        part = self._of_parts(parts, labels, release.axes, release.unordered, release.ordered)
+        part.releases = (release,)
+        return part
 
     def _of_parts(
-        self: N, whole: "NoiseAwarePosterior", parts: Groups, names: tuple[str, ...] | None = None
+        self: N,
+        parts: Groups,
+        labels: tuple[Label, ...],
+        axes: tuple[str, ...] = (),
+        unordered: tuple[Label, ...] = (),
+        names: tuple[str, ...] | None = None,
     ) -> N:
-        """This posterior, whose categories are parts of those of another, with what is known of its
-        prior: its pulls, and along which of the `names`, by default of all, it is smooth.
+        """The posterior of the probabilities of parts of the categories, among each other.
+
+        What is known of the prior is kept: its pulls, and along which of the `names`, by default of
+        all, it is smooth.
         """
-        self._smooth = whole._smooth
+        inside = [position for part in parts for position in part]
+        engine, groups = self._engine, parts
+        if len(inside) < len(self.categories):
+            engine, places = engine.given(inside), iter(range(len(inside)))
+            groups = [[next(places) for _ in part] for part in parts]
+        if groups != [[place] for place in range(len(inside))]:
+            engine = engine.merged(groups)
+        posterior = self._made(engine, labels, axes, unordered)
+        posterior._smooth = self._smooth
         if self._smooth is not None and names is not None:
-            self._smooth = tuple(name for name in self._smooth if name in names)
-        if whole._pulls is not None:
-            self._pulls = partial(_summed, whole._pulls, parts)
-        return self
+            posterior._smooth = tuple(name for name in self._smooth if name in names)
+        if self._pulls is not None:
+            posterior._pulls = partial(_summed, self._pulls, parts)
+        return posterior
 
     def _made(
         self: N,
@@ -662,7 +655,13 @@ class NoiseAwarePosterior(UnderflowIsZero):
         ValueError
             If the two do not have the same categories in the same order.
         """
-        self._check_alike(other)
+        if not isinstance(other, NoiseAwarePosterior):
+            raise TypeError(f"other: must be a posterior, not {type(other).__name__}.")
+        if not are_same(self.categories, other.categories):
+            raise ValueError(
+                f"other: has the categories {other.categories}, not"
+                f" {self.categories}; compare posteriors of the same categories."
+            )
         return Quantities(
             (label, Quantity(label, self._less(other, position)))
             for position, label in enumerate(self.categories)
@@ -674,15 +673,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
         number = self._number_of_rows
         behind = 1 / (1 / number + 1 / first.draws + 1 / second.draws)
         return OfDraws(partial(_of_independent, first, second), number, behind, 0)
-
-    def _check_alike(self, other: "NoiseAwarePosterior") -> None:
-        if not isinstance(other, NoiseAwarePosterior):
-            raise TypeError(f"other: must be a posterior, not {type(other).__name__}.")
-        if not are_same(self.categories, other.categories):
-            raise ValueError(
-                f"other: has the categories {other.categories}, not"
-                f" {self.categories}; compare posteriors of the same categories."
-            )
 
     @property
     def _counted(self) -> Engine:
@@ -757,12 +747,6 @@ def _of_independent(
     """Draws of a probability minus those of another."""
     rng = as_generator(random_state)
     return first.sample(draws, rng) - second.sample(draws, rng)
-
-
-def _of_rows(function: Callable[..., ArrayLike], labels: tuple[Label, ...], rows: Any) -> Floats:
-    """A user's function of rows of probabilities or of counts."""
-    columns = ByLabel(zip(labels, rows.T, strict=True), CATEGORIES)
-    return checked(function(columns), len(rows))
 
 
 def _of_draws(

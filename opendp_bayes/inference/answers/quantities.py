@@ -14,6 +14,7 @@ from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mathematics.validation import (
     Floats,
+    Integers,
     RandomState,
     as_generator,
     as_level,
@@ -21,7 +22,8 @@ from opendp_bayes.mathematics.validation import (
     as_numbers,
     as_size,
 )
-from opendp_bayes.release_format.labels import ByLabel
+from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.labels import CATEGORIES, ByLabel
 
 if TYPE_CHECKING:
     import polars as pl
@@ -124,12 +126,8 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
         self._notes = notes
 
     def sheet(self) -> Sheet:
-        quantities = list(self.values())
-        above = (
-            [f"P(> {quantities[0].above:g})"]
-            if quantities and quantities[0].above is not None
-            else []
-        )
+        quantities = self.values()
+        above = {f"P(> {one.above:g})" for one in quantities if one.above is not None}
         headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", *above
         fewest = min((quantity.draws for quantity in quantities), default=np.inf)
         notes = [f"By {fewest:.0f} effective draws."] if np.isfinite(fewest) else []
@@ -192,11 +190,8 @@ class OfDraws:
 
     @cached_property
     def drawn(self) -> Floats:
-        return self.source(self.number, self.random_state)
-
-    @cached_property
-    def _ascending(self) -> Floats:
-        return np.sort(self.drawn)
+        """The draws, in rising order."""
+        return np.sort(self.source(self.number, self.random_state))
 
     def mean(self) -> float:
         return float(self.drawn.mean())
@@ -205,7 +200,7 @@ class OfDraws:
         return float(self.drawn.std(ddof=1)) if np.isfinite(self.drawn).all() else np.inf
 
     def cdf(self, values: ArrayLike) -> Floats:
-        at_most = np.searchsorted(self._ascending, values, side="right") / self.drawn.size
+        at_most = np.searchsorted(self.drawn, values, side="right") / self.drawn.size
         return np.where(np.isnan(values), np.nan, at_most)
 
     def quantiles(self, levels: Floats) -> Floats:
@@ -221,11 +216,14 @@ def again(values: Floats, draws: int, random_state: RandomState) -> Floats:
     return rng.permutation(values)[:draws] if draws <= len(values) else rng.choice(values, draws)
 
 
-def checked(values: ArrayLike, draws: int) -> Floats:
-    """Return a function's values at so many draws; `ValueError` unless they are a number each, or a
-    boolean.
+def values_of(
+    function: Callable[..., ArrayLike], labels: tuple[Label, ...], rows: Floats | Integers
+) -> Floats:
+    """A user's function of rows of probabilities or of counts, a mapping from labels to columns;
+    `ValueError` unless it returns a number for each row, or a boolean.
     """
-    array = np.asarray(values)
+    draws = len(rows)
+    array = np.asarray(function(ByLabel(zip(labels, rows.T, strict=True), CATEGORIES)))
     if array.shape != (draws,) or array.dtype.kind not in "biuf":
         raise ValueError(
             f"function: returned an array of {array.dtype} and shape {array.shape} for {draws}"

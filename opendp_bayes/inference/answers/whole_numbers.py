@@ -108,7 +108,7 @@ class CountsPosterior(UnderflowIsZero):
         """
         level = as_level(level)
         lower, upper = (self._laws.quantile((1 + side * level) / 2) for side in (-1, 1))
-        return Intervals(lower, upper, self.categories)
+        return Intervals((lower, upper), self.categories)
 
     def pmf(self, values: ArrayLike) -> Floats:
         """The probability of each value, of shape `(...)`, for every category; shape `(..., k)`."""
