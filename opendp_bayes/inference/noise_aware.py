@@ -31,7 +31,7 @@ def noise_aware_posterior(
     release: ReleasedData,
     *,
     prior: ArrayLike | Literal["learned"] | None = None,
-    ordered: Sequence[str] | None = None,
+    ordered: str | Sequence[str] | None = None,
     records_prior: Any = None,
     ess: int = 4000,
     random_state: int | None = 0,
@@ -53,7 +53,7 @@ def noise_aware_posterior(
         release (`learned`). For noise on the counts only, whose draw does not depend on
         the prior. By default the prior is the release's own, which is learned too where
         `release.learned_prior` says so.
-    ordered : Sequence[str], optional
+    ordered : str or Sequence[str], optional
         With a learned prior, the variables whose values are in order, such as `["age"]`: their
         effects are smooth. Of a release of one column, one name of any kind. By default
         `release.ordered`.

@@ -29,7 +29,7 @@ from opendp_bayes.inference.sampling.markov_chain import (
     run_until,
     warn_of_draws,
 )
-from opendp_bayes.mathematics.validation import Floats, as_generator
+from opendp_bayes.mathematics.validation import Floats, as_generator, as_names
 from opendp_bayes.release_format.data import ReleasedData
 
 #: Chains, moves that are dropped, those of which draws are kept at first, how often these may be
@@ -74,19 +74,6 @@ class LearnedCounts(Chains):
     ) -> None:
         super().__init__(intensities, counted=counted)
         self._means, self._variances, self.learned = means, variances, learned
-
-    @classmethod
-    def of(
-        cls, draw: Draw, learned: dict[str, Floats], rng: np.random.Generator
-    ) -> "LearnedCounts":
-        """Draw intensities for what the chains were at."""
-        counts, mean, scale = draw.counts, draw.mean, draw.scale
-        intensities, means, variances = (
-            array.astype(np.float32)
-            for array in (rng.standard_gamma(mean / scale) * scale, mean, mean * scale)
-        )
-        counted = Listed(counts.reshape(-1, counts.shape[-1]))
-        return cls(intensities, means, variances, counted, learned)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
@@ -134,9 +121,17 @@ def learned_counts(
     learned |= {
         f"effects of {margin}": draw.tau[..., number] for number, margin in enumerate(names)
     }
-    counts = LearnedCounts.of(
-        draw, {quantity: values.ravel() for quantity, values in learned.items()}, rng
+    intensities, means, variances = (
+        each.astype(np.float32)
+        for each in (
+            rng.standard_gamma(draw.mean / draw.scale) * draw.scale,
+            draw.mean,
+            draw.mean * draw.scale,
+        )
     )
+    counted = Listed(draw.counts.reshape(-1, draw.counts.shape[-1]))
+    of_prior = {quantity: values.ravel() for quantity, values in learned.items()}
+    counts = LearnedCounts(intensities, means, variances, counted, of_prior)
     if met is not None:
         counts.diagnostics = met  # of 10 000 cells they take seconds
     return counts
@@ -247,9 +242,7 @@ def check_learned(release: ReleasedData) -> None:
 
 def _ordered(table: NoisedTable, axes: tuple[str, ...], names: Any) -> list[str]:
     """The names of ordered variables, as the table has them."""
-    are_names = isinstance(names, Sequence) and all(isinstance(variable, str) for variable in names)
-    if isinstance(names, str) or not are_names:
-        raise TypeError(f"ordered={names!r}: must be a sequence of names, such as ['age'].")
+    names = as_names(names, "ordered")
     if not axes:
         if len(names) > 1:
             raise ValueError(f"ordered={names!r}: must be one name, for there is one column.")
@@ -258,4 +251,4 @@ def _ordered(table: NoisedTable, axes: tuple[str, ...], names: Any) -> list[str]
         raise ValueError(
             f"ordered={names!r}: must be variables of the table: {', '.join(map(repr, axes))}."
         )
-    return list(names)
+    return names
