@@ -34,10 +34,8 @@ engines:TwoCategories.together
 levels/tree_counts:TreeCounts._set
 levels/tree:check_sums
 likelihood/drawn_counts:check_same_records
-likelihood/drawn_counts:_check_possible
 likelihood/of_counts:_of_plugin
-likelihood/of_counts:_check_total
-likelihood/of_counts:_check_counts
+likelihood/of_counts:_check_sum
 survey_tables/noisy_tables:check_tables
 """
 #: Of what is asked of a posterior, or given beside releases, long after.
@@ -86,7 +84,7 @@ ways:way_to
 """
 #: Of a mechanism of a plugin whose law no reader knows, or that has a likelihood but no number.
 PLUGINS = """
-likelihood/of_counts:_of_law
+likelihood/of_counts:likelihood_of
 ways:_check_enumerated
 """
 

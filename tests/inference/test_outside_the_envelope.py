@@ -11,12 +11,12 @@ from tests.helpers.releases import guarantee
 TWO, THREE = (1.0, 2.0), (1.0, 2.0, 1.0)
 #: The prior, the scale of the noise, a public number of records, what was drawn, and the message.
 OUTSIDE = [
-    ((1.0, 9.9e-5), 4.0, 10, (4, 6), r"prior: has the entry 9.9e-05.*from 0.0001"),
+    ((1.0, 9.9e-5), 4.0, 10, (4, 6), r"prior: has entries from 9.9e-05.*from 0.0001"),
     (
         *((1.0, 0.29), 10.1, 10, (4, 6)),
-        r'prior: has the entry 0.29.*scale 10.1 .*from 0.3 to 1e\+06.*prior="learned"',
+        r'prior: has entries from 0.29.*scale 10.1 .*from 0.3 to 1e\+06.*prior="learned"',
     ),
-    ((1.1e6, 1.0), 4.0, 10, (4, 6), r"prior: has the entry 1.1e\+06.*to 1e\+06"),
+    ((1.1e6, 1.0), 4.0, 10, (4, 6), r"prior: has entries from 1 to 1.1e\+06.*to 1e\+06"),
     ((1.0, 1.0), 1.1e6, 10, (4, 6), r"scale: is 1.1e\+06 records.*up to 1e\+06"),
     (TWO, 4.0, 10**9 + 1, (4, 10**9), r"size: is 1000000001.*most 1e\+09"),
     (TWO, 4.0, None, (4, 10**9), r"noisy_counts: sums to 1000000004.*1e\+09"),
@@ -25,13 +25,13 @@ OUTSIDE = [
 IMPOSSIBLE = [
     (
         *(TWO, 4.0, None, (4, -2801)),
-        r"noisy_counts: has -2801.*scale 4 makes of any number of records.*check the scale",
+        r"noisy_counts: are from -2801 to 4 .*scale 4 makes of any number of records.*check the scale",
     ),
-    (TWO, 4.0, 20, (2821, 0), r"noisy_counts: has 2821.*size=20 rec"),
-    (TWO, 4.0, 5000, (4000, -2801), r"noisy_counts: has -2801.*size=5000 records"),
-    (THREE, 2.0**-40, 10**9, (10,) * 3, r"noisy_counts: sums to 30, .*size=1000000000 records"),
-    (THREE, 0.1, 1000, (400, 200, 189), r"noisy_counts: sums to 789, .*size=1000 records"),
-    (THREE, 0.1, 1000, (400, 400, 411), r"noisy_counts: sums to 1211, .*size=1000 records"),
+    (TWO, 4.0, 20, (2821, 0), r"noisy_counts: are from 0 to 2821.*size=20 rec"),
+    (TWO, 4.0, 5000, (4000, -2801), r"noisy_counts: are from -2801.*size=5000 records"),
+    (THREE, 2.0**-40, 10**9, (10,) * 3, r"noisy_counts: .* sum to 30, .*size=1000000000 records"),
+    (THREE, 0.1, 1000, (400, 200, 189), r"noisy_counts: .* sum to 789, .*size=1000 records"),
+    (THREE, 0.1, 1000, (400, 400, 411), r"noisy_counts: .* sum to 1211, .*size=1000 records"),
 ]
 #: Farther than 700 times its scale from 0, noise has less than `exp(-700)` of its largest mass.
 INSIDE = {

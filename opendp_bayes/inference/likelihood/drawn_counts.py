@@ -167,13 +167,12 @@ def check_envelope(noisy: DrawnCounts, prior: Floats, size: int | None) -> None:
     """
     scale = noisy.noise.scale
     smallest = SMALLEST_PRIOR if scale <= NARROW_NOISE else SMALLEST_UNDER_NOISE
-    for entry in (float(prior.min()), float(prior.max())):
-        if not smallest <= entry <= LARGEST_PRIOR:
-            raise ValueError(
-                f"prior: has the entry {entry:g}, and under noise of scale {scale:g} on a count a"
-                f" posterior is known for entries from {smallest:g} to {LARGEST_PRIOR:g}; give a"
-                f' prior within them or prior="learned", or {_REMAINS}.'
-            )
+    if prior.min() < smallest or prior.max() > LARGEST_PRIOR:
+        raise ValueError(
+            f"prior: has entries from {prior.min():g} to {prior.max():g}, and under noise of scale"
+            f" {scale:g} on a count a posterior is known for entries from {smallest:g} to"
+            f' {LARGEST_PRIOR:g}; give a prior within them or prior="learned", or {_REMAINS}.'
+        )
     check_bounds(noisy, size)
 
 
@@ -189,7 +188,9 @@ def check_bounds(noisy: DrawnCounts, size: int | None) -> None:
 
 
 def check_drawn(noisy: DrawnCounts, size: int | None) -> None:
-    """Check that some counts of at most `MOST_RECORDS` records can have been drawn."""
+    """Check that some counts of at most `MOST_RECORDS` records are within reach of the noise of
+    every draw.
+    """
     number = math.fsum(noisy.drawn.tolist()) if size is None else size
     if number > MOST_RECORDS:
         what = "noisy_counts: sums to" if size is None else "size: is"
@@ -197,7 +198,17 @@ def check_drawn(noisy: DrawnCounts, size: int | None) -> None:
             f"{what} {number:.10g} records, and a posterior given noise on the counts is known for"
             f" at most {MOST_RECORDS:g}; release a sample or parts of the records, or {_REMAINS}."
         )
-    _check_possible(noisy, size)
+    drawn, reach = noisy.drawn[noisy.noised], noisy.noise.reach(_IMPOSSIBLE)
+    nearest = np.clip(drawn, 0, size)
+    missing = 0 if size is None else size - int(nearest.sum())
+    is_far = abs(missing) > reach * drawn.size and (missing < 0 or noisy.is_complete)
+    if is_far or np.abs(drawn - nearest).max() > reach:
+        records = "any number of records" if size is None else f"size={size} records"
+        raise ValueError(
+            f"noisy_counts: are from {drawn.min()} to {drawn.max()} and sum to {drawn.sum()}, which"
+            f" noise of scale {noisy.noise.scale:g} makes of {records} with a probability below"
+            " 1e-300; check the scale and the size of the release."
+        )
 
 
 def check_same_records(noisy: Sequence[DrawnCounts]) -> None:
@@ -219,26 +230,6 @@ def check_same_records(noisy: Sequence[DrawnCounts]) -> None:
                 " same category, which has a probability below 1e-300 for the same records and such"
                 " noise; give releases of the same records."
             )
-
-
-def _check_possible(noisy: DrawnCounts, size: int | None) -> None:
-    """Check that some counts of `size` records are within reach of the noise of every draw."""
-    noisy_counts, reach = noisy.drawn[noisy.noised], noisy.noise.reach(_IMPOSSIBLE)
-    nearest = np.clip(noisy_counts, 0, size)
-    worst = int(np.argmax(np.abs(noisy_counts - nearest)))
-    if abs(int(noisy_counts[worst]) - int(nearest[worst])) > reach:
-        raise ValueError(_impossible(f"has {int(noisy_counts[worst])}", noisy.noise.scale, size))
-    missing = 0 if size is None else size - int(nearest.sum())
-    if abs(missing) > reach * noisy_counts.size and (missing < 0 or noisy.is_complete):
-        raise ValueError(_impossible(f"sums to {int(noisy_counts.sum())}", noisy.noise.scale, size))
-
-
-def _impossible(shown: str, scale: float, size: int | None) -> str:
-    records = "any number of records" if size is None else f"size={size} records"
-    return (
-        f"noisy_counts: {shown}, which noise of scale {scale:g} makes of {records} with a"
-        " probability below 1e-300; check the scale and the size of the release."
-    )
 
 
 def check_concentration(concentration: float, scale: float, k: int) -> None:

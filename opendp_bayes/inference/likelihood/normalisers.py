@@ -90,18 +90,17 @@ def _curve(computed: Callable[[Integers], Floats], size: int) -> Any:
         if not middles.size:
             break
         there = at(middles)
-        missed = np.abs(_akima(points[:-1], values)(_position(middles, size)) - there)
+        missed = np.abs(
+            scipy.interpolate.Akima1DInterpolator(points[:-1], values)(_position(middles, size))
+            - there
+        )
         of_widths = np.clip(_ERROR_IN_WIDTHS * np.exp(there[:, 0]), _LEAST, _MOST)
         bad = middles[(missed[:, 0] > of_widths) | (missed[:, 1:] > _ERROR).any(axis=1)]
         unsure = np.union1d(nodes[np.searchsorted(nodes, bad) - 1], bad)
         nodes, values = np.append(nodes, middles), np.vstack([values, there])
         order = np.argsort(nodes)
         nodes, values = nodes[order], values[order]
-    return _akima(_position(nodes, size), values)
-
-
-def _akima(points: Floats, values: Floats) -> Any:
-    return scipy.interpolate.Akima1DInterpolator(points, values)
+    return scipy.interpolate.Akima1DInterpolator(_position(nodes, size), values)
 
 
 def _counts_at(position: Floats, size: int) -> Integers:

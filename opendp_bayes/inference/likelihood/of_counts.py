@@ -9,7 +9,7 @@ tests measure it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, singledispatch
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -126,13 +126,34 @@ def likelihood_of(setting: Setting, drawn: ArrayLike) -> Likelihood:
     Raises
     ------
     ValueError
-        For noise of a scale beyond 10^12, and where a mechanism that does not state its law has no
-        other way to a likelihood (`_tabulated_likelihood`).
+        For noise of a scale beyond 10^12, for what the mechanism cannot draw, and where one that
+        does not state its law has no other way to a likelihood (`_tabulated_likelihood`).
+    TypeError
+        For a law of an unknown family.
     """
     drawn = np.asarray(drawn, dtype=np.int64)
-    if setting.law is None:
-        return _tabulated_likelihood(setting, drawn)
-    return _of_law(setting.law, setting, drawn)
+    match setting.law:
+        case None:
+            return _tabulated_likelihood(setting, drawn)
+        case AdditiveNoise(noise=noise, noised=noised):
+            _check_scale(noise.scale)
+            if not all(noised):
+                _check_sum(drawn, setting.size)
+            return DrawnCounts.of(drawn, noise, noised)
+        case SimplexNoise(scale=scale):
+            # Of counts with the sum of what was drawn, half of the norm on each side is noise on
+            # each.
+            _check_scale(scale)
+            _check_sum(drawn, setting.size)
+            return DrawnCounts.of(drawn, DiscreteLaplace(2 * scale))
+        case ExponentialWeights(widths=widths):
+            _check_sum(drawn, setting.size, of_counts=True)
+            return Weighing(drawn, setting.prior_array, widths)
+        case Flips(limit=limit):
+            _check_sum(drawn, setting.size, of_counts=True)
+            return Flipping(drawn, setting.prior_array, limit.widths)
+        case law:
+            raise TypeError(f"law={law!r}: has no likelihood; add a case for its family.")
 
 
 def noise_of(argument: str, release: ReleasedData) -> DrawnCounts:
@@ -200,39 +221,6 @@ def _of_every_data_set(
     return result
 
 
-@singledispatch
-def _of_law(law: Any, setting: Setting, noisy_counts: Integers) -> Likelihood:
-    raise TypeError(f"law={law!r}: has no likelihood; add a handler for its family.")
-
-
-@_of_law.register
-def _(law: AdditiveNoise, setting: Setting, noisy_counts: Integers) -> Likelihood:
-    _check_scale(law.noise.scale)
-    if not all(law.noised):
-        _check_total(noisy_counts, setting.size)
-    return DrawnCounts.of(noisy_counts, law.noise, law.noised)
-
-
-@_of_law.register
-def _(law: SimplexNoise, setting: Setting, noisy_counts: Integers) -> Likelihood:
-    # Of counts with the sum of what was drawn, half of the norm on each side is noise on each.
-    _check_scale(law.scale)
-    _check_total(noisy_counts, setting.size)
-    return DrawnCounts.of(noisy_counts, DiscreteLaplace(2 * law.scale))
-
-
-@_of_law.register
-def _(law: ExponentialWeights, setting: Setting, noisy_counts: Integers) -> Likelihood:
-    _check_counts(noisy_counts, setting.size)
-    return Weighing(noisy_counts, setting.prior_array, law.widths)
-
-
-@_of_law.register
-def _(law: Flips, setting: Setting, noisy_counts: Integers) -> Likelihood:
-    _check_counts(noisy_counts, setting.size)
-    return Flipping(noisy_counts, setting.prior_array, law.limit.widths)
-
-
 def _check_scale(scale: float) -> None:
     if scale > _WITHIN_INTEGERS:
         raise ValueError(
@@ -241,18 +229,14 @@ def _check_scale(scale: float) -> None:
         )
 
 
-def _check_total(noisy_counts: Integers, size: int | None) -> None:
-    if sum(noisy_counts.tolist()) != size:  # machine integers may overflow
+def _check_sum(noisy_counts: Integers, size: int | None, *, of_counts: bool = False) -> None:
+    """Raise `ValueError` for what a mechanism cannot draw that keeps the number of records, or that
+    draws counts.
+    """
+    is_below = of_counts and noisy_counts.min() < 0
+    if is_below or sum(noisy_counts.tolist()) != size:  # machine integers may overflow
+        least = "be at least 0 and " if of_counts else ""
         raise ValueError(
-            f"noisy_counts={noisy_counts.tolist()}: must sum to size={size}, which this mechanism"
-            " keeps; no run of it draws anything else."
+            f"noisy_counts={noisy_counts.tolist()}: must {least}sum to size={size}, which this"
+            " mechanism keeps; no run of it draws anything else."
         )
-
-
-def _check_counts(noisy_counts: Integers, size: int | None) -> None:
-    if noisy_counts.min() < 0:
-        raise ValueError(
-            f"noisy_counts={noisy_counts.tolist()}: must be at least 0, because this mechanism"
-            " draws counts."
-        )
-    _check_total(noisy_counts, size)
