@@ -15,7 +15,6 @@ from opendp_bayes.inference.answers.learned_posterior import learned_from
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.compatible import as_release
 from opendp_bayes.inference.engines import Engine
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.inference.sampling.markov_chain import warn_of_draws
 from opendp_bayes.inference.ways import way_to
@@ -128,8 +127,6 @@ def _with_prior(release: ReleasedData, prior: ArrayLike, ordered: Any) -> Releas
 #: Standard deviations of the noise between a posterior and what was drawn, for sums of many cells,
 #: and what is added for one: the tails of Laplace noise are longer than those of a sum.
 _FAR, _FARTHER = 4.0, 3.0
-#: Noise without a standard deviation pulls nothing.
-_TINY = 1e-300
 
 
 def warn_of_conflict(release: ReleasedData, engine: Engine) -> None:
@@ -142,21 +139,23 @@ def warn_of_conflict(release: ReleasedData, engine: Engine) -> None:
     be there.
     """
     noisy, expected = noise_of("release", release), engine.counts.mean()
+    drawn, std = noisy.drawn - typical_mean(noisy.noise), typical_std(noisy.noise)
     worst, message = 1.0, ""
-    for name, cells in _sums(release):
-        if not noisy.noised[cells].all():
-            continue
-        total = float(noisy.drawn[cells].sum()) - cells.size * typical_mean(noisy.noise)
-        mean, width = float(expected[cells].sum()), typical_std(noisy.noise) * math.sqrt(cells.size)
-        away = abs(mean - float(np.clip(total, 0, release.size))) / width
-        if (excess := away / (_FAR + _FARTHER / math.sqrt(cells.size))) > worst:
-            worst = excess
+    for names, part, tail in _sums(release):
+        number, totals, means, silent = (
+            np.bincount(part, weights) for weights in (None, drawn, expected, ~noisy.noised)
+        )
+        off = np.where(silent > 0, 0.0, np.abs(means - np.clip(totals, 0, release.size)))
+        away = off / (std * np.sqrt(number))
+        excess = away / (_FAR + _FARTHER / np.sqrt(number) + tail)
+        one = int(np.argmax(excess))
+        if excess[one] > worst:
+            worst = excess[one]
             message = (
-                f"the posterior's number of records{name} is {mean:.0f}, {away:.0f} standard"
-                f" deviations of the noise from {total:.0f}, the sum of what was drawn"
+                f"the posterior's number of records{names[one]} is {means[one]:.0f},"
+                f" {away[one]:.0f} standard deviations of the noise from {totals[one]:.0f}, which"
+                " was drawn"
             )
-    if not message:
-        message = _of_one(release, noisy, expected)
     if message:
         warn(
             f"prior: with {_shown(release.prior)}, {message}. The prior claims records that were"
@@ -172,31 +171,21 @@ def pulls_of(release: ReleasedData, engine: Engine) -> Floats:
     """
     noisy = noise_of("release", release)
     std = typical_std(noisy.noise)
-    lacking = np.maximum(std**2 - engine.counts.std() ** 2, 0.0) / max(std, _TINY)
+    lacking = np.maximum(std**2 - engine.counts.std() ** 2, 0.0) / std
     return np.asarray(engine.prior * (1 + np.where(noisy.noised, lacking, 0.0)))
 
 
-def _of_one(release: ReleasedData, noisy: DrawnCounts, expected: Floats) -> str:
-    """Conflict of the category that is furthest from what was drawn; empty where none is far."""
-    drawn = np.clip(noisy.drawn - typical_mean(noisy.noise), 0, release.size)
-    away = np.where(noisy.noised, np.abs(expected - drawn), 0.0) / typical_std(noisy.noise)
-    one = int(np.argmax(away))
-    if away[one] <= _FAR + _FARTHER + math.log(release.k) / math.sqrt(2):
-        return ""
-    return (
-        f"the posterior's number of records in {release.categories[one]!r} is {expected[one]:.0f},"
-        f" {away[one]:.0f} standard deviations of the noise from {drawn[one]:.0f}, which was drawn"
-    )
-
-
-def _sums(release: ReleasedData) -> Iterator[tuple[str, Integers]]:
-    """Cells whose sums are compared, each with what it is called."""
+def _sums(release: ReleasedData) -> Iterator[tuple[list[str], Integers, float]]:
+    """Ways to part the categories: what the parts are called, that of each category, and by how
+    many deviations more the noise of one of them may be off.
+    """
     if release.size is None:
-        yield "", np.arange(release.k)
+        yield [""], np.zeros(release.k, dtype=np.int64), 0.0
     for axis, values in release.values_of_axes.items():
-        of_cells = np.array(numbered(values))
-        for number, value in enumerate(distinct(values)):
-            yield f" with {axis}={value!r}", np.flatnonzero(of_cells == number)
+        names = [f" with {axis}={value!r}" for value in distinct(values)]
+        yield names, np.array(numbered(values)), 0.0
+    names = [f" in {label!r}" for label in release.categories]
+    yield names, np.arange(release.k), math.log(release.k) / math.sqrt(2)
 
 
 def _shown(prior: tuple[float, ...]) -> str:

@@ -25,7 +25,7 @@ OUTSIDE = [
 IMPOSSIBLE = [
     (
         *(TWO, 4.0, None, (4, -2801)),
-        r"noisy_counts: are from -2801 to 4 .*scale 4 makes of any number of records.*check the scale",
+        r"noisy_counts: are from -2801 to 4 .*scale 4 makes of any number of rec.*check the scale",
     ),
     (TWO, 4.0, 20, (2821, 0), r"noisy_counts: are from 0 to 2821.*size=20 rec"),
     (TWO, 4.0, 5000, (4000, -2801), r"noisy_counts: are from -2801.*size=5000 records"),
