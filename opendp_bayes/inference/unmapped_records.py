@@ -50,8 +50,11 @@ def unmatched_in(tables: Sequence[ReleasedData], by: Sequence[str] | None = None
             columns = listed(list(by), "and") if by else "the groups"
             yield f"{_about(share)} are in no group: {_LOOK} of {columns}."
     else:
-        counts = np.concatenate([table.noisy_counts for table in tables])
-        noisy = DrawnCounts.of(counts, every.noise, np.tile(every.noised, len(tables)))
+        noisy = DrawnCounts.of(
+            np.concatenate([table.noisy_counts for table in tables]),
+            every.noise,
+            np.tile(every.noised, len(tables)),
+        )
     labels = list(chain.from_iterable(map(merged_in, tables)))
     for axis, (column, unknown) in enumerate(zip(release.columns, release.unknown, strict=False)):
         values = [

@@ -149,7 +149,7 @@ def test_levels_merge_them_and_other_posteriors_and_json_keep_them(release: Any)
     assert merged.unordered == ("none",)
     assert posterior.merged({"rest": ["65+", "other"]}).unordered == ("missing",)
     assert list(posterior.given(["18-29", "missing"]).categories) == ["18-29", "missing"]
-    with pytest.raises(ValueError, match=r"unordered=.*leave 1 categories in order"):
+    with pytest.raises(ValueError, match=r"categories=\['18-29'\]: .* at least 2"):
         posterior.given(["18-29", "missing"]).quantile(0.5)
 
 

@@ -51,11 +51,10 @@ compatible:check_together
 answers/by_label:positions_among
 answers/by_label:check_others
 answers/by_label:place_among
-answers/by_label:TableCells.collapsed
 answers/ordered:QuantilePosterior.value
 answers/ordered:quantiles_of
 answers/posterior:NoiseAwarePosterior._in_order
-answers/posterior:NoiseAwarePosterior.given
+answers/posterior:NoiseAwarePosterior._of_parts
 answers/posterior:NoiseAwarePosterior.quantity
 answers/posterior:NoiseAwarePosterior.compare
 answers/quantities:values_of

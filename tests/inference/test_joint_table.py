@@ -150,7 +150,7 @@ def test_what_is_left_out_has_no_part_in_it():
     assert made.posterior.conditional("vote", region="s").mean() == pytest.approx(
         [31 / 72, 41 / 72]
     )
-    with pytest.raises(ValueError, match=r"have the values \['n'\] only"):
+    with pytest.raises(ValueError, match=r"categories=\['n'\]: .* at least 2"):
         made.posterior.conditional("region", vote="yes")
 
 

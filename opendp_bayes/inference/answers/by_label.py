@@ -78,8 +78,7 @@ def grouped_positions(
     Raises
     ------
     ValueError, TypeError
-        Where a group is empty or holds all categories, where a category is in two groups, or where
-        two labels are the same.
+        Where a group is empty, where a category is in two groups, or where two labels are the same.
     """
     if not isinstance(groups, Mapping):
         raise TypeError(
@@ -98,12 +97,7 @@ def grouped_positions(
             f"groups={told(groups)}: a group has the label of a category outside of it; name it"
             " otherwise."
         )
-    members += [[position] for position in alone]
-    if len(members) < 2:
-        raise ValueError(
-            f"groups={told(groups)}: leave one category, of probability 1; at least 2 must remain."
-        )
-    return labels, members
+    return labels, members + [[position] for position in alone]
 
 
 def positions_among(axes: tuple[str, ...], names: Any, argument: str = "variables") -> list[int]:
@@ -185,11 +179,6 @@ class TableCells:
     ) -> tuple[tuple[Label, ...], list[list[int]]]:
         """Labels of the table of the variables at `axes`, and for each the positions of the cells
         among those at `inside` that it is of.
-
-        Raises
-        ------
-        ValueError
-            Where less than two values remain.
         """
         members: dict[tuple[int, ...], list[int]] = {}
         rows = self._places[np.ix_(inside, axes)].tolist()
@@ -200,9 +189,4 @@ class TableCells:
         for places in sorted(members):
             values = [values[place] for values, place in zip(of_axes, places, strict=True)]
             labels.append(tuple(values) if len(axes) > 1 else values[0])
-        if len(labels) < 2:
-            raise ValueError(
-                f"variables={[self.axes[axis] for axis in axes]!r}: have the values"
-                f" {labels!r} only; the probability of one value is 1."
-            )
         return tuple(labels), [members[places] for places in sorted(members)]

@@ -32,12 +32,12 @@ from opendp_bayes.inference.answers.quantities import (
     OfMixture,
     Quantities,
     Quantity,
-    again,
+    drawn_law,
     values_of,
 )
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.engines import Engine, Groups
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, pointwise_level
+from opendp_bayes.inference.laws.beta_mixture import pointwise_level
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
 from opendp_bayes.mathematics.telling import shortly, told, warn
@@ -127,6 +127,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         self._pulls = pulls
         #: The variables along which a learned prior is smooth, by name; None under another prior.
         self._smooth = smooth
+        #: Those that were asked for, by level and kind.
+        self._intervals: dict[tuple[float, Interval], tuple[Floats, Floats]] = {}
 
     @property
     def prior(self) -> tuple[float, ...]:
@@ -141,13 +143,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
         log-intensity within margins, and that of the effects of each margin. Given a draw, the
         probabilities are Gamma variates divided by their sum, so that `prior` holds zeros.
         """
-
-        def law(values: Floats) -> OfDraws:
-            behind = min(self._engine.independent, values.size)
-            return OfDraws(partial(again, values), values.size, behind, 0)
-
-        learned = self._engine.learned.items()
-        return Quantities((name, Quantity(name, law(draws), None)) for name, draws in learned)
+        behind = self._engine.independent
+        return Quantities(
+            (name, Quantity(name, drawn_law(values, min(behind, values.size)), None))
+            for name, values in self._engine.learned.items()
+        )
 
     @property
     def diagnostics(self) -> Diagnostics | WeightDiagnostics | None:
@@ -163,38 +163,42 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     def _law(self, position: int) -> OfMixture:
         """The law of the probability of one category."""
-        return OfMixture(self._marginals[position], self._engine.independent)
+        return OfMixture(self._known.probabilities[position], self._engine.independent)
 
     @cached_property
     def counts(self) -> CountsPosterior:
         """The posterior of the true counts, those of the records that were counted."""
-        return CountsPosterior(self.categories, self._counted.counts, self._counted.sample)
+        return CountsPosterior(
+            self.categories, self._known.counted.counts, self._known.counted.sample
+        )
 
     @cached_property
     def records(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
         categories = list(range(len(self.categories)))
-        return NumberPosterior("records", self._counted.records, self._counted.sample, categories)
+        return NumberPosterior(
+            "records", self._known.counted.records, self._known.counted.sample, categories
+        )
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
-        return self._marginals.mean()
+        return self._known.probabilities.mean()
 
     def std(self) -> Floats:
         """Posterior standard deviations, shape `(k,)`."""
-        return self._marginals.std()
+        return self._known.probabilities.std()
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Marginal posterior density of every category at the values of shape `(...)`; shape `(...,
         k)`. It is the least exact next to 0 and 1, where it may be infinite.
         """
-        return self._marginals.pdf(as_numbers(values, "values")[..., None])
+        return self._known.probabilities.pdf(as_numbers(values, "values")[..., None])
 
     def cdf(self, values: ArrayLike) -> Floats:
         """Marginal posterior probability of being at most the values, of shape `(...)`; shape
         `(..., k)`.
         """
-        return self._marginals.cdf(as_numbers(values, "values")[..., None])
+        return self._known.probabilities.cdf(as_numbers(values, "values")[..., None])
 
     def interval(self, level: float = 0.95, kind: Interval = "eti") -> Intervals[Floats]:
         """Lower and upper ends of credible intervals of probability `level`, two arrays of shape
@@ -367,11 +371,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
             For less than two categories, or what is none.
         """
         places = positions_of(categories, self.categories, "categories")
-        if len(places) < 2:
-            raise ValueError(
-                f"categories={[self.categories[i] for i in places]!r}: must be at least 2; the"
-                " probability of one among itself is 1."
-            )
         labels = tuple(self.categories[i] for i in places)
         unordered = tuple(label for label in self.unordered if place_of(label, labels) is not None)
         return self._of_parts([[place] for place in places], labels, unordered=unordered)
@@ -424,11 +423,6 @@ class NoiseAwarePosterior(UnderflowIsZero):
                 f" quantile of one variable, as in marginal({self.axes[0]!r}).quantile(0.5)."
             )
         answers = [label for label in self.categories if place_of(label, self.unordered) is None]
-        if len(answers) < 2:
-            raise ValueError(
-                f"unordered={list(self.unordered)!r}: stand for no value or for other values, and"
-                f" leave {len(answers)} categories in order; must leave at least 2."
-            )
         return self.given(answers) if self.unordered else self
 
     def quantile(self, level: float, *, edges: ArrayLike | None = None) -> QuantilePosterior:
@@ -489,7 +483,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         if ordered._smooth == ():
             quantiles.warning = OF_NO_ORDER
         elif ordered._pulls is not None:
-            records = float(ordered._counted.counts.mean().sum())
+            records = float(ordered._known.counted.counts.mean().sum())
             cumulative = ordered._engine.cumulative
             quantiles.warning = said_of_pulls(quantiles, ordered._pulls(), records, cumulative)
         if quantiles.warning:
@@ -580,15 +574,12 @@ class NoiseAwarePosterior(UnderflowIsZero):
         names = variables or [variable for variable in self.axes if variable not in given]
         positions = positions_among(self.axes, names)
         check_others(given, names)
-        return self._collapsed(positions, self._cells.given(given))
-
-    @cached_property
-    def _cells(self) -> TableCells:
-        return TableCells(self.axes, self.categories)
+        cells = TableCells(self.axes, self.categories).given(given)
+        return self._collapsed(positions, cells)
 
     def _collapsed(self: N, positions: Sequence[int], inside: Sequence[int]) -> N:
         """The posterior of the variables at `positions` among the cells at `inside`."""
-        labels, parts = self._cells.collapsed(positions, inside)
+        labels, parts = TableCells(self.axes, self.categories).collapsed(positions, inside)
         names, unordered = tuple(self.axes[position] for position in positions), tuple[Label, ...]()
         if len(names) == 1:
             values = [
@@ -619,6 +610,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
         What is known of the prior is kept: its pulls, and along which of the `names`, by default of
         all, it is smooth.
         """
+        if len(parts) < 2:
+            raise ValueError(
+                f"categories={list(labels)!r}: would be all that are left; must be at least 2,"
+                " because the probability of one among itself is 1."
+            )
         inside = [position for part in parts for position in part]
         engine, groups = self._engine, parts
         if len(inside) < len(self.categories):
@@ -675,20 +671,12 @@ class NoiseAwarePosterior(UnderflowIsZero):
         return OfDraws(partial(_of_independent, first, second), number, behind, 0)
 
     @property
-    def _counted(self) -> Engine:
-        """The true counts alone."""
-        self._begin()
-        return self._engine.counted
-
-    @property
-    def _marginals(self) -> BetaMixtures:
-        self._begin()
-        return self._engine.probabilities
-
-    def _begin(self) -> None:
+    def _known(self) -> Engine:
+        """What answers are computed from."""
         first, self._on_first_use = self._on_first_use, None
         if first is not None:
             first()
+        return self._engine
 
     @property
     def _number(self) -> int:
@@ -706,18 +694,13 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """
         return 1 / (1 / draws + 1 / self._engine.independent)
 
-    @cached_property
-    def _intervals(self) -> dict[tuple[float, Interval], tuple[Floats, Floats]]:
-        """The intervals that were asked for, by level and kind."""
-        return {}
-
     def _interval(self, level: float, kind: Interval) -> tuple[Floats, Floats]:
         if kind == "hdi":
-            return self._marginals.shortest_interval(level)
+            return self._known.probabilities.shortest_interval(level)
         if kind == "simultaneous" and len(self.categories) > 2:
             draws = self.sample(self._number_of_rows, random_state=0)
-            level = pointwise_level(self._marginals, draws, level)
-        return self._marginals.interval(level)
+            level = pointwise_level(self._known.probabilities, draws, level)
+        return self._known.probabilities.interval(level)
 
     def _estimates(self) -> str:
         """Means and standard deviations, for `repr`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -143,10 +143,8 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
         ValueError
             Unless `0 < level < 1`.
         """
-        quantities = self.values()
         rows = [
-            (quantity.mean(), quantity.std(), quantity.median(), *quantity.interval(level))
-            for quantity in quantities
+            (one.mean(), one.std(), one.median(), *one.interval(level)) for one in self.values()
         ]
         names = "mean", "std", "median", "lower", "upper"
         columns = np.array(rows, dtype=np.float64).reshape(-1, len(names)).T
@@ -208,6 +206,11 @@ class OfDraws:
 
     def sample(self, draws: int, random_state: RandomState = None) -> Floats:
         return self.source(draws, random_state)
+
+
+def drawn_law(values: Floats, behind: float) -> OfDraws:
+    """The law of draws that there are, which so many independent ones are behind."""
+    return OfDraws(partial(again, values), values.size, behind, 0)
 
 
 def again(values: Floats, draws: int, random_state: RandomState) -> Floats:

@@ -97,9 +97,8 @@ def _curve(computed: Callable[[Integers], Floats], size: int) -> Any:
         of_widths = np.clip(_ERROR_IN_WIDTHS * np.exp(there[:, 0]), _LEAST, _MOST)
         bad = middles[(missed[:, 0] > of_widths) | (missed[:, 1:] > _ERROR).any(axis=1)]
         unsure = np.union1d(nodes[np.searchsorted(nodes, bad) - 1], bad)
-        nodes, values = np.append(nodes, middles), np.vstack([values, there])
-        order = np.argsort(nodes)
-        nodes, values = nodes[order], values[order]
+        nodes, order = np.unique(np.append(nodes, middles), return_index=True)
+        values = np.vstack([values, there])[order]
     return scipy.interpolate.Akima1DInterpolator(_position(nodes, size), values)
 
 

@@ -66,8 +66,8 @@ class Weighing:
         """Log-likelihood of every row of `counts`, shape `(m, k)`; for two categories, or as few
         data sets as are listed.
         """
-        known = normalisers(self.widths, self.powers, self.size, tuple(self.prior.tolist()))
-        values = known(counts)
+        prior = tuple(self.prior.tolist())
+        values = normalisers(self.widths, self.powers, self.size, prior)(counts)
         return self.given(counts, values[:, 0], values[:, 1:])
 
     def given(self, counts: Integers, log_widths: Floats, log_sums: Floats) -> Floats:

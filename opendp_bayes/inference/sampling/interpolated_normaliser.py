@@ -141,13 +141,10 @@ class LogNormaliser:
 def over_prior(widths: Widths, size: int, prior: tuple[float, ...]) -> LogNormaliser:
     """The normaliser where the prior expects the data sets, and a little elsewhere."""
     alpha, rng = np.array(prior), np.random.default_rng(0)
-    priors = (
-        (alpha, _NODES),
-        (alpha / SPARSER, _SPARSE_NODES),
-        (np.ones(alpha.size), _UNIFORM_NODES),
-    )
     samples = [
-        dirichlet_multinomial(size, concentration, number, rng) for concentration, number in priors
+        dirichlet_multinomial(size, alpha, _NODES, rng),
+        dirichlet_multinomial(size, alpha / SPARSER, _SPARSE_NODES, rng),
+        dirichlet_multinomial(size, np.ones(alpha.size), _UNIFORM_NODES, rng),
     ]
     return LogNormaliser(widths, alpha, np.unique(np.concatenate(samples), axis=0))
 
