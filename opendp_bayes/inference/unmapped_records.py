@@ -102,5 +102,4 @@ def _sum_of(noisy: DrawnCounts, cells: Integers) -> tuple[float, float]:
 
 
 def _about(share: float) -> str:
-    number = round(100 * share)
-    return f"About {number} % of the records" if number < 100 else "Nearly all records"
+    return "Nearly all records" if share > 0.995 else f"About {100 * share:.0f} % of the records"

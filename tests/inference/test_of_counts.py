@@ -170,8 +170,13 @@ def test_a_mechanism_from_a_plugin(kind, counts, release):
     ("mechanism", "counts", "size", "message"),
     [
         (Geometric(1.0), (20, 20, 30), 70, r"2.56e\+03 data sets; .*method log_likelihood"),
-        (Geometric(1.0), (2, 3), None, "states no law.* noise on the counts"),
-        (GeometricWithLikelihood(1.0), (2, 3), None, "states no law.* noise on the counts"),
+        (Geometric(1.0), (2, 3), None, "private number of records.* noise on the counts"),
+        (
+            GeometricWithLikelihood(1.0),
+            (2, 3),
+            None,
+            "private number of records.* noise on the counts",
+        ),
         (KNormParameters(1.0), (1, 2, 3), 7, r"noisy_counts=\[1, 2, 3\]: .*sum to size=7"),
         (HellingerExponential(1.0), (1, 2, 3), 7, r"noisy_counts=\[1, 2, 3\]: .*sum to size=7"),
         *(

@@ -322,7 +322,7 @@ def test_tables_to_leave_out_are_named_and_draws_that_agree_are_looks() -> None:
         (lambda p: p.conditional("vote", vote="left"), ValueError, "of other variables than"),
         (lambda p: p.conditional("vote", age=1), ValueError, "age=1: is not a value"),
         (lambda p: p.marginal("vote").interval(1.5), ValueError, "level=1.5: must be between"),
-        (lambda p: p.marginal("vote").difference("left", "up"), KeyError, "'up': is not a c"),
+        (lambda p: p.marginal("vote").difference("left", "up"), ValueError, "'up': is not a c"),
         (lambda p: p.marginal("vote").quantity(lambda q: 1.0), ValueError, "function: returned"),
         (lambda p: p.marginal("vote").quantity(lambda q: 1.0, of="x"), ValueError, "of='x'"),
         (lambda p: p.synthetic(0), ValueError, "copies=0: must be"),

@@ -131,7 +131,7 @@ def check_others(given: Mapping[str, Value], variables: Sequence[str]) -> None:
         )
 
 
-def place_among(variable: str, value: Value, values: Iterable[Label]) -> int:
+def place_among(variable: str, value: Value, values: Sequence[Label]) -> int:
     """Find a value among those of a variable.
 
     Raises
@@ -139,12 +139,11 @@ def place_among(variable: str, value: Value, values: Iterable[Label]) -> int:
     ValueError
         For what is none.
     """
-    listed = distinct(values)
-    position = place_of(value, listed)
+    position = place_of(value, values)
     if position is None:
         raise ValueError(
-            f"{variable}={told(value)}: is not a value of it; those are {listed_names(listed)}."
-            f"{meant(value, listed)}"
+            f"{variable}={told(value)}: is not a value of it; those are {listed_names(values)}."
+            f"{meant(value, values)}"
         )
     return position
 

@@ -179,18 +179,15 @@ def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
     It may have a method `log_likelihood(released, counts, prior)`: the
     log-probability of `released` given each row of `counts`, shape `(m, k)`, up to a constant
     common to all rows. Otherwise its `log_pmf` is called for every data set, of which there may be
-    2000. Raises `ValueError` where neither is possible.
+    2000. Raises `ValueError` where neither is possible; a private number of records has no list of
+    data sets, which a way to the posterior refuses.
     """
     mechanism: Any = setting.mechanism
     prior, size = setting.prior_array, setting.size
-    if size is None:
-        raise ValueError(
-            f"mechanism={mechanism.name!r}: states no law, and with a private number of records a"
-            " posterior needs noise on the counts (docs: Extending, The law)."
-        )
     if hasattr(mechanism, "log_likelihood"):
         return Tabulated(released, partial(_of_plugin, mechanism, released, prior))
-    if (number := number_of_candidates(size, released.size)) > _LARGEST_CALLS:
+    number = 0 if size is None else number_of_candidates(size, released.size)
+    if number > _LARGEST_CALLS:
         raise ValueError(
             f"mechanism={mechanism.name!r}: its log_pmf would have to be called for {number:.3g}"
             f" data sets; the limit is {_LARGEST_CALLS}. Give the mechanism a method"

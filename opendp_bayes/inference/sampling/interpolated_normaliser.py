@@ -108,9 +108,9 @@ class LogNormaliser:
         estimates so far and of those.
         """
         order = np.argsort(-weighted.weights)[: 4 * _FEWEST]
-        _, first = np.unique(weighted.rows[order], axis=0, return_index=True)
-        probable = weighted.rows[order[np.sort(first)[:_FEWEST]]]
-        counts = np.unique(np.vstack([weighted.sample(_ADDED, rng), probable]), axis=0)
+        probable, first = np.unique(weighted.rows[order], axis=0, return_index=True)
+        most = probable[np.argsort(first)[:_FEWEST]]
+        counts = np.unique(np.vstack([weighted.sample(_ADDED, rng), most]), axis=0)
         log_widths = np.log(self._widths.widths_at(counts, self._prior))
         values = self._estimates(counts, log_widths)
         error = float(np.std(self(counts, log_widths) - values))
