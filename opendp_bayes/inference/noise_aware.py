@@ -90,12 +90,10 @@ def noise_aware_posterior(
     if records_prior is not None and (
         release.size is not None or not callable(getattr(records_prior, "logpmf", None))
     ):
-        wanted = (
-            "a frozen discrete distribution with a method logpmf"
-            if release.size is None
-            else f"None, because the number of records, {release.size}, is public"
+        raise ValueError(
+            f"records_prior={records_prior!r}: must be a frozen discrete distribution with a method"
+            f" logpmf, or None where the number of records is public; it is size={release.size}."
         )
-        raise ValueError(f"records_prior={records_prior!r}: must be {wanted}.")
     effective = as_size(ess, "ess", "draws")
     if prior is not None and not isinstance(prior, str):
         release, prior = _with_prior(release, prior, ordered), None
@@ -157,8 +155,13 @@ def warn_of_conflict(release: ReleasedData, engine: Engine) -> None:
                 " was drawn"
             )
     if message:
+        shown = (
+            f"a prior of {release.prior[0]:g} per category"
+            if len(set(release.prior)) == 1
+            else "this prior"
+        )
         warn(
-            f"prior: with {_shown(release.prior)}, {message}. The prior claims records that were"
+            f"prior: with {shown}, {message}. The prior claims records that were"
             " not seen, or hides those that were: use a weaker one, or"
             " noise_aware_posterior(release, prior='learned') (docs: Which prior should I use)."
         )
@@ -186,8 +189,3 @@ def _sums(release: ReleasedData) -> Iterator[tuple[list[str], Integers, float]]:
         yield names, np.array(numbered(values)), 0.0
     names = [f" in {label!r}" for label in release.categories]
     yield names, np.arange(release.k), math.log(release.k) / math.sqrt(2)
-
-
-def _shown(prior: tuple[float, ...]) -> str:
-    """The prior in words."""
-    return f"a prior of {prior[0]:g} per category" if len(set(prior)) == 1 else "this prior"

@@ -65,8 +65,10 @@ def unmatched_in(tables: Sequence[ReleasedData], by: Sequence[str] | None = None
         share = share_of(noisy, np.flatnonzero(alone), size)
         if share is not None and unknown is not None:
             others = [value for value in distinct(chain(*values)) if not are_same(value, unknown)]
-            named = shortly(others[:_MOST_NAMED], len(others))
-            yield f"{_about(share)} of {column} are none of {named}: {_LOOK}."
+            yield (
+                f"{_about(share)} of {column} are none of"
+                f" {shortly(others[:_MOST_NAMED], len(others))}: {_LOOK}."
+            )
     total, width = _sum_of(noisy, np.arange(len(labels)))
     is_private = whole.size is None and all(label is None for label in release.unknown)
     if is_private and release.columns and total < _BOTH * width:

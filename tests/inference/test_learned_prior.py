@@ -462,7 +462,7 @@ def test_wrong_arguments():
     refused("prior=0.0: every entry must be greater than 0", prior=0.0)
     refused(r"prior=\[1.0, 2.0\]: has shape \(2,\); must have 6 entries", prior=[1.0, 2.0])
     refused("ordered=.*: goes with a learned prior; leave out prior", prior=1.0, ordered=["x"])
-    refused("prior=None: must be 'learned' where ordered is given", ordered=["x"])
+    refused("prior=None: .*'learned', as it must be where ordered is given", ordered=["x"])
     refused("ordered=3: must be a name", prior="learned", ordered=3, error=TypeError)
     refused("must be variables of the table: 'x', 'y'", prior="learned", ordered=["z"])
     refused("records_prior=.*: must be None", prior="learned", records_prior=stats.poisson(30))

@@ -107,7 +107,7 @@ def test_without_matplotlib_the_plot_says_what_to_install(monkeypatch):
 def test_a_prior_of_the_number_and_frames_of_several_columns():
     """Also where it is asked of one group of a table whose number is public."""
     prior = stats.poisson(40)
-    with pytest.raises(ValueError, match=r"records_prior=.*: must be None, .* 40, is public"):
+    with pytest.raises(ValueError, match=r"records_prior=.*: .* or None .*; it is size=40"):
         ob.noise_aware_posterior(CHANGED["north"], records_prior=prior)
     table = ob.Release((30, 20), ("a", "b"), (1.0, 1.0), NOISE, guarantee(None, LOSS))
     narrow = ob.noise_aware_posterior(table, records_prior=prior)

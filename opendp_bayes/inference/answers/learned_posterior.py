@@ -200,9 +200,10 @@ def learned_from(
 ) -> NoiseAwarePosterior:
     """The posterior under a learned prior, of arguments that are checked here."""
     if prior != "learned":
-        numbers = "a number, one for each category, or 'learned'"
-        wanted = "'learned' where ordered is given" if prior is None else numbers
-        raise ValueError(f"prior={prior!r}: must be {wanted}.")
+        raise ValueError(
+            f"prior={prior!r}: must be a number, one for each category, or 'learned', as it must be"
+            " where ordered is given."
+        )
     if records_prior is not None:
         raise ValueError(
             f"records_prior={records_prior!r}: must be None with prior='learned', which learns the"
