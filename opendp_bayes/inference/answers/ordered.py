@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.display.wording import group_name, listed
-from opendp_bayes.inference.answers.quantities import OfDraws, Quantity, drawn_law
+from opendp_bayes.inference.answers.quantities import OfDraws, Quantity
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_numbers
@@ -178,7 +178,7 @@ def quantiles_of(
             mass = np.maximum(draws[rows, place], _TINY)
             share = np.clip(1 - (upto[rows, place] - level) / mass, 0.0, 1.0)
             value = ends[place] + share * (ends[place + 1] - ends[place])
-        law = drawn_law(value, behind)
+        law = OfDraws.of(value, behind)
         quantiles.append(QuantilePosterior(level, categories, held, ends, law, left_out))
     return Quantiles(quantiles)
 

@@ -32,7 +32,6 @@ from opendp_bayes.inference.answers.quantities import (
     OfMixture,
     Quantities,
     Quantity,
-    drawn_law,
     values_of,
 )
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
@@ -145,7 +144,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """
         behind = self._engine.independent
         return Quantities(
-            (name, Quantity(name, drawn_law(values, min(behind, values.size)), None))
+            (name, Quantity(name, OfDraws.of(values, min(behind, values.size)), None))
             for name, values in self._engine.learned.items()
         )
 

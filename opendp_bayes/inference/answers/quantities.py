@@ -186,6 +186,11 @@ class OfDraws:
     draws: float
     random_state: RandomState
 
+    @classmethod
+    def of(cls, values: Floats, draws: float) -> "OfDraws":
+        """The law of draws that there are, which are worth so many independent ones."""
+        return cls(partial(again, values), values.size, draws, 0)
+
     @cached_property
     def drawn(self) -> Floats:
         """The draws, in rising order."""
@@ -206,11 +211,6 @@ class OfDraws:
 
     def sample(self, draws: int, random_state: RandomState = None) -> Floats:
         return self.source(draws, random_state)
-
-
-def drawn_law(values: Floats, behind: float) -> OfDraws:
-    """The law of draws that there are, which so many independent ones are behind."""
-    return OfDraws(partial(again, values), values.size, behind, 0)
 
 
 def again(values: Floats, draws: int, random_state: RandomState) -> Floats:

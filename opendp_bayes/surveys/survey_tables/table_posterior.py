@@ -8,13 +8,7 @@ import numpy as np
 
 from opendp_bayes.inference.answers.by_label import positions_among
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.answers.quantities import (
-    OfDraws,
-    Quantities,
-    Quantity,
-    again,
-    drawn_law,
-)
+from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity, again
 from opendp_bayes.inference.engines import Engine
 from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
 from opendp_bayes.release_format.data import Label, Value
@@ -63,7 +57,7 @@ class TablePosterior(NoiseAwarePosterior):
         """The posterior of the `concentration` of every table's prior, which may be a certainty."""
         values = self._survey.concentration
         draws = TableDraws(values.reshape(*self._engine.chains.shape[:2], 1))
-        law = drawn_law(values.ravel(), draws.independent)
+        law = OfDraws.of(values.ravel(), draws.independent)
         return Quantities([("concentration", Quantity("concentration", law, None))])
 
     def marginal(self, *variables: str) -> "TablePosterior":
@@ -87,7 +81,7 @@ class TablePosterior(NoiseAwarePosterior):
             return super()._less(other, position)
         chains = (table._engine.chains[..., [position]] for table in (self, other))
         draws = TableDraws(np.subtract(*chains))
-        return drawn_law(draws.rows[:, 0], draws.independent)
+        return OfDraws.of(draws.rows[:, 0], draws.independent)
 
     def _made(
         self,
