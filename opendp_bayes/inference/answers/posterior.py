@@ -483,8 +483,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
             quantiles.warning = OF_NO_ORDER
         elif ordered._pulls is not None:
             records = float(ordered._known.counted.counts.mean().sum())
-            cumulative = ordered._engine.cumulative
-            quantiles.warning = said_of_pulls(quantiles, ordered._pulls(), records, cumulative)
+            quantiles.warning = said_of_pulls(
+                quantiles, ordered._pulls(), records, ordered._engine.cumulative
+            )
         if quantiles.warning:
             warn(quantiles.warning)
         return quantiles

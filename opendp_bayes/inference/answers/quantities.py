@@ -225,17 +225,16 @@ def values_of(
     """A user's function of rows of probabilities or of counts, a mapping from labels to columns;
     `ValueError` unless it returns a number for each row, or a boolean.
     """
-    draws = len(rows)
     array = np.asarray(function(ByLabel(zip(labels, rows.T, strict=True), CATEGORIES)))
-    if array.shape != (draws,) or array.dtype.kind not in "biuf":
+    if array.shape != (len(rows),) or array.dtype.kind not in "biuf":
         raise ValueError(
-            f"function: returned an array of {array.dtype} and shape {array.shape} for {draws}"
-            f" draws; must be numbers of shape ({draws},), one for each draw."
+            f"function: returned an array of {array.dtype} and shape {array.shape} for {len(rows)}"
+            f" draws; must be numbers of shape ({len(rows)},), one for each draw."
         )
     values = array.astype(np.float64)
     if np.isnan(values).any():
         raise ValueError(
-            f"function: returned nan for {np.isnan(values).sum()} of {draws} draws; must be a"
+            f"function: returned nan for {np.isnan(values).sum()} of {len(rows)} draws; must be a"
             " number for each, also where probabilities or counts are 0."
         )
     return values
