@@ -83,5 +83,5 @@ def groups(number: int, prior: float = 1.0, first: tuple[int, int] = (30, 50)) -
 
 
 def test_a_draw_that_is_impossible_is_refused_among_many() -> None:
-    with pytest.raises(ValueError, match="noisy_counts: has -9000"):
+    with pytest.raises(ValueError, match="noisy_counts: are from -9000 to 50"):
         groups(25, first=(-9000, 50)).to_frame()
