@@ -33,6 +33,7 @@ from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.queryable_proxy import submitted
 from opendp_bayes.trusted.spaces import PosteriorSpace, groups_and_labels
 from opendp_bayes.trusted.stable_plans import StablePlan
+from opendp_bayes.trusted.truncation import rule_of
 
 R = TypeVar("R")
 
@@ -199,7 +200,7 @@ def counts_and_unit(
     """
     if in_frame is not None:
         counts, gate = in_frame
-        base, rule = gate.base, gate.limits.kept
+        base, rule = gate.base, rule_of(gate.limits)
     elif isinstance(query, kind):
         counts, base = counts_of()
         rule = getattr(query, "kept", "")

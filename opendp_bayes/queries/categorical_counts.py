@@ -25,7 +25,6 @@ from opendp_bayes.trusted.counting import (
 from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, kinds_of_vector
 from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.stable_plans import StablePlan, stable_plan_of
-from opendp_bayes.trusted.truncation import Truncation
 
 #: The name that messages give.
 _MADE_BY = "make_categorical_counts"
@@ -120,7 +119,7 @@ def make_categorical_counts(
 def counts_in_frame(domain: Domain, metric: Metric, question: Question) -> Transformation:
     """The transformation from a frame to the counts that a question asks for."""
     cells = [cells_in_frame(domain, metric, question)]
-    together, (counts,) = make_counts_of_cells(domain, metric, cells, Truncation(), _MADE_BY)
+    together, (counts,) = make_counts_of_cells(domain, metric, cells, (), _MADE_BY)
     return together >> counts
 
 

@@ -15,7 +15,7 @@ from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.kinds import COMPARED_AS, TYPE_OF, ColumnKind, Kind, column_named
 from opendp_bayes.trusted.scanned_frames import collected, require_file
 from opendp_bayes.trusted.spaces import CountsSpace
-from opendp_bayes.trusted.truncation import Truncation, require_order
+from opendp_bayes.trusted.truncation import RowLimit, require_order
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def counted(
     several: Sequence[Cells],
     frame: pl.LazyFrame,
     types: Mapping[str, pl.DataType],
-    limits: Truncation,
+    limits: Sequence[RowLimit],
 ) -> list[Integers]:
     """The numbers of records of the cells of each question, arrays of shape `(k,)`, all of the same
     rows: where those of identifiers are limited, this is done once. `types` are those of the
@@ -166,12 +166,11 @@ def counted(
         Where the file of the frame is gone, or it has no fixed order and rows are kept by that.
     """
     require_file(frame)
-    if limits.by_order:
-        require_order(frame)
+    require_order(frame, limits)
     # Limits may draw the rows of each identifier. By a seed that the session has set, one record
     # more would decide which rows of all others are drawn.
     pl.set_random_seed(secrets.randbits(64))
-    if limits.any and len(several) > 1:
+    if limits and len(several) > 1:
         used = {axis.column: None for cells in several for axis in cells.axes}
         frame = collected(frame.select(map(column_named, used))).lazy()
     return [cells.counts(collected(cells.groups(frame, types))) for cells in several]

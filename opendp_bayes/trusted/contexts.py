@@ -257,24 +257,27 @@ def check_identifier(
     identifier = identifier_of(metric)
     if identifier is None:
         return
-    _check_by_name(identifier, "privacy_unit: its identifier")
-    for column in identifier.meta.root_names():
-        if column in left_out:
-            raise ValueError(f"privacy_unit: identifier={column!r}: {left_out[column]}")
-        if column not in columns:
-            raise ValueError(
-                # Not which there are: of a file without a header, they are somebody's record.
-                f"privacy_unit: identifier={column!r} is not a column of the frame, which has"
-                f" {len(columns)}; its schema names them."
-            )
+    _check_by_name(identifier, "privacy_unit: identifier")
+    column = identifier.meta.output_name()
+    if column in left_out:
+        raise ValueError(f"privacy_unit: identifier={column!r}: {left_out[column]}")
+    if column not in columns:
+        raise ValueError(
+            # Not which there are: of a file without a header, they are somebody's record.
+            f"privacy_unit: identifier={column!r} is not a column of the frame, which has"
+            f" {len(columns)}; its schema names them."
+        )
 
 
 def _check_by_name(key: Any, argument: str) -> None:
-    """Raise `ValueError` for what polars takes for a pattern: OpenDP cannot mean the column."""
-    if (pl.col(key) if isinstance(key, str) else key).meta.has_multiple_outputs():
+    """Raise `ValueError` for what polars computes, or takes for a pattern: OpenDP cannot mean the
+    column.
+    """
+    if not (pl.col(key) if isinstance(key, str) else key).meta.is_column():
         raise ValueError(
-            f"{argument} must be one column by name, and polars takes '*' and '^...$' for patterns."
-            " Rename the column that is called so."
+            f"{argument}={key}: must be one column by name, and polars takes '*' and '^...$' for"
+            " patterns. Rename a column that is called so, and compute others in the frame before"
+            " the Context."
         )
 
 

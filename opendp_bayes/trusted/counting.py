@@ -23,14 +23,14 @@ from opendp_bayes.trusted.budget import CHANGES, identifier_of
 from opendp_bayes.trusted.cells import Axis, Cells, counted
 from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, element_type
 from opendp_bayes.trusted.spaces import CountsOfSeveral
-from opendp_bayes.trusted.truncation import Truncation
+from opendp_bayes.trusted.truncation import RowLimit
 
 
 def make_counts_of_cells(
     domain: Domain,
     metric: Metric,
     several: Sequence[Cells],
-    limits: Truncation,
+    limits: Sequence[RowLimit],
     made_by: str,
     kept: frozenset[str] = frozenset(),
 ) -> tuple[Transformation, list[Transformation]]:

@@ -161,7 +161,10 @@ REFUSED = {
     ),
     "Over": (
         "looks at other rows",
-        "Only `truncate_per_group` and `truncate_num_groups` may, each a filter of its own",
+        "Only `truncate_per_group` may, in a filter of its own, and keep the first or last rows or"
+        " draw them: sort the frame before the Context, and instead of"
+        " `truncate_num_groups(3, by=['x'])` write"
+        " `truncate_per_group(1, by=['x']).truncate_per_group(3)`",
     ),
     "Series": (
         "has a value for each position, and where a row is depends on the rows before it",
@@ -205,7 +208,7 @@ REFUSED = {
         "Use a short label",
     ),
     "stale": (
-        "was computed anew, and the Bounds of the privacy unit or of an earlier step are about the"
+        "is computed anew, and the Bounds of the privacy unit or of an earlier step are about the"
         " groups of the old column",
         "Give the new column another name",
     ),
@@ -213,9 +216,10 @@ REFUSED = {
         "is not one whole number, so that OpenDP may count fewer rows than polars keeps",
         "Pass one, as in `truncate_per_group(2)`",
     ),
-    "keys": (
-        "numbers rows of other identifiers too, in polars 1.36",
-        "Sort by one column, computed from them where several decide",
+    "key": (
+        "is not followed through the plan",
+        "Compute it under a name first, by `with_columns`, or an identifier in the frame before the"
+        " Context",
     ),
     "constants": ("makes one row, whatever the data", "Select a column too, or use `with_columns`"),
     "source": ("is what it begins with", "Begin it with `context.query()`"),

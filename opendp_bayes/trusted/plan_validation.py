@@ -18,17 +18,15 @@ from opendp_bayes.trusted.plan_allowlist import COMPARED, STEPS
 from opendp_bayes.trusted.plan_values import (
     RefusedError,
     Rows,
-    Value,
     columns_of,
     constants,
-    current_value,
     expressions,
     fields,
     function_of,
     is_literal,
     named,
-    value_among,
-    value_of,
+    type_among,
+    type_of,
 )
 from opendp_bayes.trusted.truncation import Order, RowLimit
 
@@ -99,34 +97,33 @@ def _filter(rows: Rows, body: Any) -> Rows:
     _, predicate = fields(body, "input predicate")
     limit = _limit(rows, predicate)
     if limit is None:
-        value_among(rows, predicate, ("Boolean",), "a condition")
+        type_among(rows, predicate, ("Boolean",), "a condition")
         return rows
-    return replace(rows, bounded=rows.bounded | limit.columns, limits=(*rows.limits, limit))
+    return replace(rows, bounded=rows.bounded.union(limit.keys), limits=(*rows.limits, limit))
 
 
 def _with_columns(rows: Rows, body: Any) -> Rows:
-    _, exprs, _ = fields(body, "input exprs options")
-    values = [value_of(rows, expr) for expr in exprs]
-    return _made_of(rows, exprs, values, rows.frame.with_columns(expressions(exprs)))
+    _, nodes, _ = fields(body, "input exprs options")
+    return _made_of(rows, nodes, rows.frame.with_columns)
 
 
 def _select(rows: Rows, body: Any) -> Rows:
-    _, exprs, _ = fields(body, "input expr options")
-    values = [value_of(rows, expr) for expr in exprs]
-    if not any(value.of_rows for value in values):
+    _, nodes, _ = fields(body, "input expr options")
+    made = _made_of(rows, nodes, rows.frame.select)
+    if not columns_of(nodes):
         raise RefusedError("select of constants alone", "constants")
-    return _made_of(rows, exprs, values, rows.frame.select(expressions(exprs)))
+    return made
 
 
-def _made_of(rows: Rows, exprs: Any, values: list[Value], frame: pl.LazyFrame) -> Rows:
-    pairs = zip(exprs, values, strict=True)
-    computed = {value.name for expr, value in pairs if expr != {"Column": value.name}}
-    return replace(
-        rows,
-        frame=frame,
-        stale=rows.stale | (rows.bounded & computed),
-        computed=rows.computed | computed,
-    )
+def _made_of(rows: Rows, nodes: list[Any], step: Callable[[list[pl.Expr]], pl.LazyFrame]) -> Rows:
+    for node in nodes:
+        type_of(rows, node)
+    exprs = expressions(nodes)
+    names = [expr.meta.output_name() for expr in exprs]
+    computed = {name for name, node in zip(names, nodes, strict=True) if node != {"Column": name}}
+    for column in sorted(rows.bounded & computed):
+        raise RefusedError(repr(column), "stale")
+    return replace(rows, frame=step(exprs), computed=rows.computed | computed)
 
 
 def _limit(rows: Rows, node: Any) -> RowLimit | None:
@@ -138,14 +135,15 @@ def _limit(rows: Rows, node: Any) -> RowLimit | None:
     window, operator, most = fields(node["BinaryExpr"], "left op right")
     if named(window)[0] != "Over" or operator != "Lt":
         return None
-    numbers, keys, order, mapping = fields(window["Over"], "function partition_by order_by mapping")
-    if order is not None or mapping != "GroupsToRows":
+    numbers, keys, *options = fields(window["Over"], "function partition_by order_by mapping")
+    which = next((which for which, written in _NUMBERS.items() if numbers == written), None)
+    if which is None or options != [None, "GroupsToRows"]:
         raise RefusedError("Over")
     for key in keys:
-        current_value(rows, key, (*COMPARED, "Categorical"), "truncation by groups")
-    which, groups = _numbering(rows, numbers)
-    columns = columns_of([keys, numbers])
-    return RowLimit(_whole(most), which, _names(keys), _names(groups), columns)
+        if named(key)[0] != "Column":
+            raise RefusedError("truncation by a computed column", "key")
+        type_among(rows, key, (*COMPARED, "Categorical"), "truncation by groups")
+    return RowLimit(_whole(most), which, tuple(key["Column"] for key in keys))
 
 
 def _whole(limit: Any) -> int:
@@ -157,50 +155,6 @@ def _whole(limit: Any) -> int:
     return int(numbers[0])
 
 
-def _names(keys: list[Any]) -> tuple[str, ...]:
-    """The columns by name; empty text for one that is computed."""
-    return tuple(body if kind == "Column" else "" for kind, body in map(named, keys))
-
-
-def _numbering(rows: Rows, node: Any) -> tuple[Order, list[Any]]:
-    """The order in which a limit numbers the rows of an identifier, or its groups, and the keys of
-    these.
-
-    One change of the order of rows alone: polars 1.36 numbers rows of other identifiers as well
-    when it sorts by several keys, and gives numbers twice when it sorts numbers that were turned
-    around.
-    """
-    for numbers, order in _ORDERS:
-        if node == numbers:
-            return order, []
-    match node:
-        case {"SortBy": body}:
-            numbers, keys, _ = fields(body, "expr by sort_options")
-            if len(keys) != 1:
-                raise RefusedError("sort_by of several columns", "keys")
-            value_among(rows, keys[0], COMPARED, "sort_by")
-            if numbers == ROW_NUMBERS:
-                return "sorted", []
-        case {"Function": {"input": [groups], "function": {"Rank": {"options": options}}}} if (
-            options["method"] == "Dense"
-        ):
-            keys = _group_keys(groups)
-            for key in keys:
-                current_value(rows, key, COMPARED, "truncate_num_groups by groups")
-            if groups != {"Function": {"input": keys, "function": "AsStruct"}}:
-                return "drawn", keys
-            return "last" if options["descending"] else "first", keys
-    raise RefusedError("Over")
-
-
-def _group_keys(node: Any) -> list[Any]:
-    """The keys by which groups are numbered: values of a row, in a struct or a hash of one."""
-    kind, body = named(node)
-    if kind == "Function" and named(body["function"])[0] in ("AsStruct", "Hash"):
-        return [key for input_node in body["input"] for key in _group_keys(input_node)]
-    return [node]
-
-
 _STEPS: dict[str, Callable[[Rows, Any], Rows]] = {
     "Filter": _filter,
     "HStack": _with_columns,
@@ -208,16 +162,16 @@ _STEPS: dict[str, Callable[[Rows, Any], Rows]] = {
 }
 _WRITTEN = {"Filter": "filter", "HStack": "with_columns", "Select": "select"}
 #: `pl.int_range(pl.len())`
-ROW_NUMBERS = {
+_IN_ORDER = {
     "Function": {
         "input": [{"Literal": {"Dyn": {"Int": 0}}}, "Len"],
         "function": {"Range": {"IntRange": {"step": 1, "dtype": {"Literal": "Int64"}}}},
     }
 }
 _SHUFFLE = {"Random": {"method": "Shuffle", "seed": None}}
-#: The numbers of rows, and in which order rows are kept by them.
-_ORDERS: list[tuple[Any, Order]] = [
-    (ROW_NUMBERS, "first"),
-    ({"Function": {"input": [ROW_NUMBERS], "function": "Reverse"}}, "last"),
-    ({"Function": {"input": [ROW_NUMBERS], "function": _SHUFFLE}}, "drawn"),
-]
+#: The numbers of rows, by which rows are kept.
+_NUMBERS: dict[Order, Any] = {
+    "first": _IN_ORDER,
+    "last": {"Function": {"input": [_IN_ORDER], "function": "Reverse"}},
+    "drawn": {"Function": {"input": [_IN_ORDER], "function": _SHUFFLE}},
+}

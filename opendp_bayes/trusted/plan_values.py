@@ -5,7 +5,7 @@ up in `plan_allowlist`, and refused by name if it is not there, or not for value
 import io
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -62,36 +62,17 @@ class Rows:
     frame : LazyFrame
         With their columns and types, and without rows.
     bounded : frozenset[str]
-        The names of columns by whose groups Bounds were stated.
-    stale : frozenset[str]
-        Those that were computed anew since, so that these Bounds are not about their groups.
+        The names of columns by whose groups Bounds were stated, which no later step computes anew.
     computed : frozenset[str]
-        The names of all columns that were computed anew.
+        The names of columns that were computed anew.
     limits : tuple[RowLimit, ...]
         The limits on the rows of each identifier, the first one first.
     """
 
     frame: pl.LazyFrame
     bounded: frozenset[str] = frozenset()
-    stale: frozenset[str] = frozenset()
     computed: frozenset[str] = frozenset()
     limits: tuple[RowLimit, ...] = ()
-
-
-@dataclass(frozen=True)
-class Value:
-    """An expression: the column it is called, its type, and whether it has a value for each row
-    rather than one for all.
-    """
-
-    name: str
-    dtype: pl.DataType
-    of_rows: bool = True
-
-    @property
-    def family(self) -> str:
-        """The name of its type in `FAMILIES`, or polars' own."""
-        return FAMILIES.get(self.dtype.base_type(), str(self.dtype.base_type()))
 
 
 def named(node: Any) -> tuple[str, Any]:
@@ -119,14 +100,14 @@ def columns_of(node: Any) -> frozenset[str]:
     return frozenset(columns).union(*map(columns_of, nodes))
 
 
-def value_of(rows: Rows, node: Any) -> Value:
-    """An expression of one row, checked with all that it is made of."""
+def type_of(rows: Rows, node: Any) -> pl.DataType:
+    """The type of an expression of one row, which is checked with all that it is made of."""
     kind, body = named(node)
     match kind:
         case "Column":
-            return Value(body, _type_of(rows, node))
+            return _type_in(rows, node)
         case "Alias":
-            return replace(value_of(rows, body[0]), name=body[1])
+            return type_of(rows, body[0])
         case "Literal":
             return _constant(rows, node)
         case "BinaryExpr":
@@ -140,24 +121,25 @@ def value_of(rows: Rows, node: Any) -> Value:
     raise RefusedError(kind)
 
 
-def value_among(rows: Rows, node: Any, families: tuple[str, ...], what: str) -> Value:
-    """An expression whose type is one of some; messages name `what` it is needed for."""
-    return _among(value_of(rows, node), families, what)
+def type_among(rows: Rows, node: Any, families: tuple[str, ...], what: str) -> pl.DataType:
+    """The type of an expression, one of some; messages name `what` it is needed for."""
+    dtype = type_of(rows, node)
+    _check_family(node, dtype, families, what)
+    return dtype
 
 
-def _among(value: Value, families: tuple[str, ...], what: str) -> Value:
-    if value.family in families:
-        return value
-    if value.family == "Categorical":
-        raise RefusedError(repr(value.name), "codes")
-    raise RefusedError(f"{what} of {value.family}", "float" if value.family == "float" else "fails")
+def _check_family(node: Any, dtype: pl.DataType, families: tuple[str, ...], what: str) -> None:
+    family = _family(dtype)
+    if family in families:
+        return
+    if family == "Categorical":
+        raise RefusedError(repr(expressions([node])[0].meta.output_name()), "codes")
+    raise RefusedError(f"{what} of {family}", "float" if family == "float" else "fails")
 
 
-def current_value(rows: Rows, node: Any, families: tuple[str, ...], what: str) -> Value:
-    """An expression that groups go by, in which no column was computed anew."""
-    for column in sorted(columns_of(node) & rows.stale):
-        raise RefusedError(repr(column), "stale")
-    return value_among(rows, node, families, what)
+def _family(dtype: pl.DataType) -> str:
+    """The name of a type in `FAMILIES`, or polars' own."""
+    return FAMILIES.get(dtype.base_type(), str(dtype.base_type()))
 
 
 def expressions(nodes: list[Any]) -> list[pl.Expr]:
@@ -173,8 +155,8 @@ def expressions(nodes: list[Any]) -> list[pl.Expr]:
         ) from None
 
 
-def _type_of(rows: Rows, node: Any) -> pl.DataType:
-    """The type of an expression, from polars."""
+def _type_in(rows: Rows, node: Any) -> pl.DataType:
+    """The type of an expression of checked parts, from polars."""
     frame = rows.frame.select(*expressions([node]))
     try:
         with silenced():
@@ -188,14 +170,14 @@ def is_literal(node: Any) -> bool:
     return named(node)[0] == "Literal"
 
 
-def _constant(rows: Rows, node: Any) -> Value:
+def _constant(rows: Rows, node: Any) -> pl.DataType:
     kind, _ = named(node["Literal"])
-    value = Value("literal", _type_of(rows, node), of_rows=False)
-    is_single = kind in ("Dyn", "Scalar") and not value.dtype.is_nested()
-    if not is_single or value.family not in CONSTANTS:
-        raise RefusedError(value.family if is_single else "Series")
+    dtype = _type_in(rows, node)
+    is_single = kind in ("Dyn", "Scalar") and not dtype.is_nested()
+    if not is_single or _family(dtype) not in CONSTANTS:
+        raise RefusedError(_family(dtype) if is_single else "Series")
     constants(node)
-    return value
+    return dtype
 
 
 def constants(node: Any) -> pl.Series:
@@ -228,7 +210,7 @@ def _check_constant(node: Any, dtype: pl.DataType) -> None:
     raise RefusedError(f"a constant that is no {wanted or dtype}", "constant")
 
 
-def _of_two(rows: Rows, node: Any) -> Value:
+def _of_two(rows: Rows, node: Any) -> pl.DataType:
     """An operator of two values of one type, of one and a constant that its type has, or of two
     numbers that are compared.
     """
@@ -236,57 +218,54 @@ def _of_two(rows: Rows, node: Any) -> Value:
     if op not in OPERATORS:
         raise RefusedError(str(op))
     accepted = OPERATORS[op]
-    first, second = (value_among(rows, side, accepted.of, shown(op)) for side in (left, right))
-    result = Value(first.name, _type_of(rows, node), first.of_rows or second.of_rows)
-    if accepted is COMPARISON and {first.family, second.family} <= set(NUMBERS):
+    first, second = (type_among(rows, side, accepted.of, shown(op)) for side in (left, right))
+    result = _type_in(rows, node)
+    if accepted is COMPARISON and {_family(first), _family(second)} <= set(NUMBERS):
         return result
     if is_literal(right):
-        _check_constant(right, first.dtype)
+        _check_constant(right, first)
     elif is_literal(left):
-        _check_constant(left, second.dtype)
-    elif first.dtype != second.dtype:
-        types = f"{first.dtype.base_type()} and {second.dtype.base_type()}"
+        _check_constant(left, second)
+    elif first != second:
+        types = f"{first.base_type()} and {second.base_type()}"
         raise RefusedError(f"{shown(op)} of {types}, which are not the same type,", "fails")
     if accepted is QUOTIENT and (not is_literal(right) or constants(right).item() < 1):
         raise RefusedError(f"{shown(op)} by anything but a constant of at least 1", "fails")
     return result
 
 
-def _cast(rows: Rows, node: Any) -> Value:
+def _cast(rows: Rows, node: Any) -> pl.DataType:
     inner, _, _ = fields(node["Cast"], "expr dtype options")
-    value = value_of(rows, inner)
-    result = replace(value, dtype=_type_of(rows, node))
-    if result.family not in CASTS:
-        why = "Categorical" if result.family == "Categorical" else ""
-        raise RefusedError(f"cast to {result.family}", why)
-    _among(value, CASTS[result.family].of, f"cast to {result.family}")
-    if isinstance(result.dtype, pl.Enum):
-        _check_length(result.dtype.categories)
+    dtype, result = type_of(rows, inner), _type_in(rows, node)
+    family = _family(result)
+    if family not in CASTS:
+        raise RefusedError(f"cast to {family}", "Categorical" if family == "Categorical" else "")
+    _check_family(inner, dtype, CASTS[family].of, f"cast to {family}")
+    if isinstance(result, pl.Enum):
+        _check_length(result.categories)
     return result
 
 
-def _of_function(rows: Rows, node: Any) -> Value:
+def _of_function(rows: Rows, node: Any) -> pl.DataType:
     """A function of one value, and of constants that its type has."""
     inputs, function = fields(node["Function"], "input function")
     kind, arguments = function_of(function)
     if kind not in FUNCTIONS:
         raise RefusedError(kind)
     first, *constants = inputs
-    value = value_among(rows, first, FUNCTIONS[kind].of, shown(kind))
+    dtype = type_among(rows, first, FUNCTIONS[kind].of, shown(kind))
     if not all(map(is_literal, constants)):
         raise RefusedError(f"{shown(kind)} by values of rows", "constant")
-    result = replace(value, dtype=_type_of(rows, node))
-    if result.family not in (("Categorical",) if kind == "Cut" else COMPARED):
-        why = result.family if result.family in REFUSED else ""
-        raise RefusedError(f"{shown(kind)} to {result.family}", why)
+    result = _type_in(rows, node)
+    family = _family(result)
+    if family not in (("Categorical",) if kind == "Cut" else COMPARED):
+        raise RefusedError(f"{shown(kind)} to {family}", family if family in REFUSED else "")
     if kind == "Cut":
         _check_length(pl.Series(arguments["labels"] or [], dtype=pl.String))
     for position, constant in enumerate(constants):
-        _check_constant(
-            constant, result.dtype if position and kind == "ReplaceStrict" else value.dtype
-        )
-    if constants and result.dtype != value.dtype and kind != "ReplaceStrict":
-        raise RefusedError(f"{shown(kind)} to {result.family}", "constant")
+        _check_constant(constant, result if position and kind == "ReplaceStrict" else dtype)
+    if constants and result != dtype and kind != "ReplaceStrict":
+        raise RefusedError(f"{shown(kind)} to {family}", "constant")
     return result
 
 

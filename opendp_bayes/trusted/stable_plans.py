@@ -22,7 +22,7 @@ from opendp_bayes.trusted.counting import make_counts_of_cells
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.opendp_internals import belongs_to, frame_of, parts_of, plan_of
 from opendp_bayes.trusted.plan_validation import check_plan
-from opendp_bayes.trusted.truncation import Truncation
+from opendp_bayes.trusted.truncation import RowLimit
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +37,8 @@ class StablePlan:
         The user's plan.
     stable : Transformation
         The same as a stable transformation.
-    limits : Truncation
-        Its limits on the rows of each identifier.
+    limits : tuple[RowLimit, ...]
+        Its limits on the rows of each identifier, the first one first.
     computed : frozenset[str]
         The columns that it computes anew.
     """
@@ -46,7 +46,7 @@ class StablePlan:
     base: Query
     plan: pl.LazyFrame
     stable: Transformation
-    limits: Truncation
+    limits: tuple[RowLimit, ...]
     computed: frozenset[str]
 
     def counts(self, cells: Cells, made_by: str) -> Transformation:
@@ -120,7 +120,7 @@ def stable_plan_of(
         raise ValueError(
             f"query: {advice} OpenDP does not find this plan stable under {metric}: {reason}"
         ) from None
-    return StablePlan(base, plan, stable, Truncation.of(rows.limits), rows.computed)
+    return StablePlan(base, plan, stable, rows.limits, rows.computed)
 
 
 def _check_columns(
@@ -144,9 +144,8 @@ def _check_columns(
             raise ValueError(f"column={dropped!r}: {reason}")
     if schema is None:
         raise ValueError(
-            f"query: its plan cannot be carried out on any data; polars says: {problem}. If it has"
-            " `truncate_num_groups`, pass keep='first' or keep='last': without, the plan that"
-            " OpenDP makes is not valid."
+            f"query: its plan cannot be carried out on any data; polars says: {problem}. Instead of"
+            " `truncate_num_groups`, limit the rows by `truncate_per_group`."
         )
     for column in listed_by_type:
         if isinstance(column, str) and column in schema:

@@ -19,92 +19,51 @@ _IN_PLACE = {"BinaryExpr", "Cast", "Column", "Literal", "Ternary", "abs", "as_st
 _IN_PLACE |= {"BooleanFunction", "StringFunction", "TemporalFunction", "clip", "coalesce", "floor"}
 _IN_PLACE |= {"fill_null", "negate", "replace", "replace_strict", "reverse", "round"}
 _PARTS = "left", "right", "expr", "input", "predicate", "truthy", "falsy"
-#: The rows, or the groups, that are kept: in the order of the frame or of the groups, in an order
-#: that is drawn or by a hash, or in that of values that may tie.
-Order = Literal["first", "last", "drawn", "sorted"]
+#: The rows that are kept: in the order of the frame, or drawn.
+Order = Literal["first", "last", "drawn"]
 
 
 @dataclass(frozen=True)
 class RowLimit:
-    """A limit on the rows of each identifier, or on its groups.
+    """A limit on the rows of each identifier.
 
     Attributes
     ----------
     most : int
-        The number that is kept, of groups one more.
+        The number that is kept.
     order : Order
         Which are kept.
     keys : tuple[str, ...]
-        The columns whose values have so many rows each, an identifier among them; empty text for
-        one that is computed.
-    groups : tuple[str, ...]
-        The columns that make groups, in like manner; empty where rows are limited.
-    columns : frozenset[str]
-        The names of all columns that it reads.
+        The columns whose values have so many rows each, an identifier among them.
     """
 
     most: int
     order: Order
     keys: tuple[str, ...]
-    groups: tuple[str, ...]
-    columns: frozenset[str]
-
-    @property
-    def by_order(self) -> bool:
-        """True if rows are kept by their order in the frame. Those that are sorted by a column
-        still begin with it.
-        """
-        return not self.groups and self.order != "drawn"
 
     @property
     def rule(self) -> str:
-        """The limit in words; empty for one that fixes nothing, or goes by computed columns."""
-        if self.order not in ("first", "last") or not all((*self.keys, *self.groups)):
+        """The limit in words; empty for one that draws rows."""
+        if self.order == "drawn":
             return ""
-        counted = _counted(self.most, "row")
-        if self.groups:
-            counted = f"{_counted(self.most - 1, 'group')} by {', '.join(self.groups)}"
-        return f"the {self.order} {counted} of each {', '.join(self.keys)}"
+        rows = "row" if self.most == 1 else f"{self.most} rows"
+        return f"the {self.order} {rows} of each {', '.join(self.keys)}"
 
 
-@dataclass(frozen=True)
-class Truncation:
-    """Limits on the rows of each identifier, as a plan has them.
-
-    Attributes
-    ----------
-    any : bool
-        Whether there is one.
-    by_order : bool
-        Whether rows are kept by their order in the frame, whether or not `kept` has words for it,
-        rather than at random or by values of their groups.
-    kept : str
-        Which rows are kept, in words, if a fixed rule decides it: the first ones, the last ones, or
-        those of the least or greatest groups. Empty where no rows are limited, where some are drawn
-        or ordered by values that may tie, and for limits by computed columns.
+def rule_of(limits: Sequence[RowLimit]) -> str:
+    """Which rows are kept, in words, if a fixed rule decides it: the first ones, or the last ones.
+    Empty where no rows are limited, or some are drawn.
     """
-
-    any: bool = False
-    by_order: bool = False
-    kept: str = ""
-
-    @classmethod
-    def of(cls, limits: Sequence[RowLimit]) -> "Truncation":
-        """Put the limits of a plan together, the first one first."""
-        rules = [limit.rule for limit in limits]
-        rules_in_words = "; of these ".join(rules) if all(rules) else ""
-        return cls(bool(limits), any(limit.by_order for limit in limits), rules_in_words)
+    rules = [limit.rule for limit in limits]
+    return "; of these ".join(rules) if all(rules) else ""
 
 
-def _counted(number: int, noun: str) -> str:
-    return noun if number == 1 else f"{number} {noun}s"
-
-
-def require_order(frame: pl.LazyFrame) -> None:
-    """Raise `ContractError` for a frame whose order polars may decide otherwise each time, or one
-    record more may change for others. Reads no rows.
+def require_order(frame: pl.LazyFrame, limits: Sequence[RowLimit]) -> None:
+    """Raise `ContractError` where rows are kept by their order in a frame, and polars may decide
+    that order otherwise each time, or one record more may change it for others. Reads no rows.
     """
-    if not all(_steps_in_order(frame._ldf.visit())):
+    by_order = any(limit.order != "drawn" for limit in limits)
+    if by_order and not all(_steps_in_order(frame._ldf.visit())):
         raise ContractError(
             "the plan keeps the first or last rows of each identifier, and the frame has no fixed"
             " order: it joins, groups, sorts, shuffles or makes rows unique, or computes what is"

@@ -20,7 +20,7 @@ from opendp_bayes.trusted import stable_plans
 from opendp_bayes.trusted.opendp_internals import belongs_to, frame_of, parts_of, plan_of
 from opendp_bayes.trusted.plan_validation import check_plan
 from opendp_bayes.trusted.plan_values import Rows
-from opendp_bayes.trusted.truncation import Truncation
+from opendp_bayes.trusted.truncation import rule_of
 
 C = pl.col
 SCHEMA = {"p": pl.Int64, "x": pl.Float64, "s": pl.String, "i": pl.Int64}
@@ -63,10 +63,10 @@ LEAKS: dict[str, tuple[Callable[[Any], Any], dict[str, Any], str]] = {
 }
 
 
-def truncation_of(query: Any) -> Truncation:
-    """The limits in the plan of a query, which need not limit the rows of a privacy unit."""
+def kept_by(query: Any) -> str:
+    """The rule in the plan of a query, which need not limit the rows of a privacy unit."""
     domain: Any = parts_of(belongs_to(query)).chain[0]
-    return Truncation.of(check_plan(plan_of(query), frame_of(domain)).limits)
+    return rule_of(check_plan(plan_of(query), frame_of(domain)).limits)
 
 
 def unchecked(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> Rows:

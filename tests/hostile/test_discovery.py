@@ -17,7 +17,6 @@ import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
-from opendp_bayes.trusted.truncation import Truncation
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.laws_for_budgets import loss_of_discovery
 from opendp_bayes.unlisted.thresholds import Discovery, LaplaceThreshold, OptimalThreshold
@@ -130,7 +129,7 @@ def outcomes_with_rest(monkeypatch, rows, listed, discovery):
     first, masses = discovery.law.masses
     keys = Keys("key", "text", listed)
     frame = pl.LazyFrame({"key": rows}, schema={"key": pl.String})
-    batches = [each.sort("key") for each in counted_in_frames(keys, Truncation())(frame).batches()]
+    batches = [each.sort("key") for each in counted_in_frames(keys, ())(frame).batches()]
     asked: list[int] = []
     script: list[int] = []
 
@@ -201,7 +200,7 @@ def test_a_frame_that_draws_its_values_counts_every_record_once(monkeypatch, par
     monkeypatch.setattr(counting, "MOST_AT_ONCE", 10 if parts else 10**7)
     frame = pl.LazyFrame({"key": range(2000)}).with_columns(key=pl.col("key").shuffle()).head(40)
     for _ in range(5):
-        counts = counted_in_frames(Keys("key", "integer"), Truncation())(frame)
+        counts = counted_in_frames(Keys("key", "integer"), ())(frame)
         assert sum(batch["number"].sum() for batch in counts.batches()) == 40
 
 

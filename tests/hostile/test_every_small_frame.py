@@ -1,7 +1,6 @@
 """Every small frame and every neighbour of it, counted by the chains of users: their maps."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement, product
 from typing import Any
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.trusted import stable_plans
 from tests.helpers.sweeps import some_of
 
 Bound = dp.polars.Bound
@@ -109,11 +107,6 @@ PLANS: dict[str, Callable[[Any], Any]] = {
     "first 2": lambda query: query.truncate_per_group(2, keep="first"),
     "last 1": lambda query: query.truncate_per_group(1, keep="last"),
     "pages": lambda query: query.truncate_per_group(1, by=["page"]).truncate_per_group(2),
-    # Of which OpenDP keeps one fewer.
-    "groups": lambda query: query.truncate_per_group(1, by=["page"]).truncate_num_groups(
-        2, by=["page"], keep="first"
-    ),
-    "lit": lambda query: query.with_columns(page=pl.lit("a")),
 }
 
 
@@ -127,7 +120,7 @@ def query_of(unit: Any, plan: str, question: str) -> Any:
 @cache
 def counts(sets: str, plan: str, question: str) -> NDArray[Any]:
     """The counts of each data set, by the chain of a query, whose unit says nothing of them."""
-    identifier = None if plan in ("", "lit") else "who"
+    identifier = None if plan == "" else "who"
     unit = dp.unit_of(contributions=1, identifier=identifier)
     if question == "of three":
         unit = dp.unit_of(changes=1)
@@ -192,8 +185,6 @@ CASES: list[tuple[Any, str, str, str, Norms]] = [
     (TWO_PAGES, "rows", "", "joint", (2, 2, 1)),
     (TWO_PAGES, "rows", "", "groups", (2, 2, 1)),
     (TWO_PAGES, "rows", "", "discovered", (2, 2, 1)),
-    (TWO_PAGES, "rows", "lit", "pages", (2, 4, 2)),
-    (TWO_PAGES, "rows", "lit", "discovered", (2, 4, 2)),
     (THREE_PAGES, "rows", "", "discovered", (3, 3, 1)),
     (TWO_EACH, "rows", "", "pages", (3, 5, 2)),
     (TWO_EACH, "rows", "", "joint", (3, 5, 2)),
@@ -206,7 +197,6 @@ CASES: list[tuple[Any, str, str, str, Norms]] = [
     (PERSON, "one of many", "first 2", "pages", (2, 4, 2)),
     (PERSON, "one of many", "first 2", "discovered", (2, 2, 1)),
     (PERSON, "one of many", "pages", "pages", (2, 2, 1)),
-    (PERSON, "one of many", "groups", "pages", (1, 1, 1)),
     (PERSON, "one of many", "pages", "days", (2, 4, 2)),
     (PEOPLE, "two", "last 1", "pages", (2, 4, 2)),
     (PEOPLE, "two", "last 1", "discovered", (2, 4, 2)),
@@ -219,7 +209,7 @@ CASES: list[tuple[Any, str, str, str, Norms]] = [
 
 def is_tight(unit: Any, plan: str) -> bool:
     """False where OpenDP's own distance of rows is more than can be, of exchanges and groups."""
-    return unit is not EXCHANGED and plan != "groups"
+    return unit is not EXCHANGED
 
 
 @pytest.mark.parametrize(("unit", "sets", "plan", "question", "true"), some_of(CASES, 20))
@@ -260,13 +250,3 @@ def test_a_distance_that_is_too_small_in_one_norm_is_noticed(norm: int) -> None:
     less = [one - (at == norm) for at, one in enumerate(true)]
     assert below(Distance(*true), true) == []
     assert below(Distance(*less), true)
-
-
-def test_a_map_that_takes_a_computed_page_for_that_of_the_bound_is_noticed(monkeypatch):
-    """Negative control: the page of every row is a, and the Bound by pages is taken to hold."""
-    check: Any = vars(stable_plans)["check_plan"]
-    forgetful = lambda *given: replace(check(*given), computed=frozenset())  # noqa: E731
-    monkeypatch.setattr(stable_plans, "check_plan", forgetful)
-    claimed = query_of(TWO_PAGES[0], "lit", "pages")._bound.distance
-    true = norms(moves(TWO_PAGES[1]("rows"), "rows", "lit", "pages"))
-    assert below(claimed, true) == ["squared", "largest"]

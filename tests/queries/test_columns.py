@@ -11,7 +11,6 @@ from opendp_bayes.queries.columns import labelled_column
 from opendp_bayes.trusted.cells import Cells, counted
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.spaces import CountsSpace
-from opendp_bayes.trusted.truncation import Truncation
 
 ABC = pl.Enum(["a", "b", "c"])
 
@@ -23,7 +22,7 @@ def categorical_column(column, dtype, *, nullable, **policy):
 def count(column, frame, dtype=None):
     cells = Cells((column.axis,), np.array(column.number), CountsSpace(column.labels, None))
     types = frame.collect_schema() if dtype is None else {"x": dtype}
-    return counted([cells], frame, types, Truncation())[0]
+    return counted([cells], frame, types, ())[0]
 
 
 INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]

@@ -54,7 +54,7 @@ LEVELS: dict[str, list[str]] = {
         *("none", "fill_null", "cast", "replace", "replace_strict", "sum", "quotient"),
         *("clip", "select"),
     ],
-    "truncated": ["none", "sample", "first", "last", "sorted", "groups"],
+    "truncated": ["none", "sample", "first", "last", "twice", "by town"],
     "categories": [NOTHING, "listed", "reversed", "fewer", "Series", "by name", "of the type"],
     "nulls": ["a category", "new", "DROP", "by name", "none"],
     "unknown": [NOTHING, "a category", "new", "DROP", "by name", "none"],
@@ -127,6 +127,12 @@ RULES = [
     *needs("margin", "lengths", {"unit": ["1 record", "3 records"], "filtered": "none"}),
     *never("margin", "lengths", {"door": DISCOVERIES}),
     Rule(lambda computed, kind: kind in _COMPUTED.get(computed, {kind})),
+    # A plan computes no column anew that a Bound names.
+    Rule(
+        lambda unit, kind, computed: (
+            (unit, kind) != ("Bounds", "String") or computed in ("none", "select")
+        )
+    ),
     # --- labels
     *needs("categories", "of the type", {"kind": _CLOSED}, refused=True),
     Rule(

@@ -165,10 +165,8 @@ def _limited(case: Case, query: Any) -> Any:
         "sample": lambda: query.truncate_per_group(2),
         "first": lambda: query.truncate_per_group(3, keep="first"),
         "last": lambda: query.truncate_per_group(1, keep="last"),
-        "sorted": lambda: query.truncate_per_group(2, keep=dp.polars.SortBy(pl.col("turn"))),
-        "groups": lambda: query.truncate_per_group(1, by=["town"]).truncate_num_groups(
-            3, by=["town"], keep="first"
-        ),
+        "twice": lambda: query.truncate_per_group(3).truncate_per_group(2, keep="first"),
+        "by town": lambda: query.truncate_per_group(1, by=["town"]).truncate_per_group(2),
     }
     limited = makers[case["truncated"]]()
     columns = "person", "turn", "half", *COLUMNS.values()

@@ -36,19 +36,11 @@ def test_the_guarantee_lists_what_is_accepted(kinds):
     assert f"\n| accepted | why |\n|---|---|\n{rows}\n\n" in page
 
 
-def test_every_fault_is_listed_and_rows_are_by_their_column():
+def test_every_fault_is_listed():
     page = (DOCS / "guarantee.md").read_text(encoding="utf-8")
     for number in (2922, 2938, 2939, 2942, 2944, 2949):
         assert f"[{number}](https://github.com/opendp/opendp/issues/{number})" in page
     assert "unit_of(contributions=0)" in page
-    frame = pl.LazyFrame({"who": [1, 1, 1], "x": [30, 10, 20]})
-    of = plain_context(frame, {"contributions": 1, "identifier": "who"}, {"epsilon": 1e4})
-    query = of.query().truncate_per_group(1, keep=dp.polars.SortBy(["x"]))
-    release = ob.posterior(query, "x", categories=[10, 20, 30], nulls=10, unknown=10).release()
-    assert release.noisy_counts == (0, 1, 0)
-    assert release.guarantee.kept == ""
-    page = (DOCS / "guarantee.md").read_text(encoding="utf-8")
-    assert "of a person with 30, 10 and 20 it keeps 20" in page
 
 
 CUT = C("x").fill_null(0.0).cut([1.5], labels=["l", "h"])
@@ -94,7 +86,7 @@ def test_a_bound_on_a_column_that_was_computed_anew(monkeypatch):
     bounds = [dp.polars.Bound([], 1), dp.polars.Bound(by=["g"], per_group=1, num_groups=1)]
     unit = dp.unit_of(contributions=bounds, identifier="p")
     made = context(rows, unit).query().with_columns(g=C("h")).truncate_per_group(1, by=["g"])
-    with pytest.raises(ValueError, match="'g' was computed anew"):
+    with pytest.raises(ValueError, match="'g' is computed anew"):
         ob.posterior(made, "v", nulls=False)
     monkeypatch.setattr(stable_plans, "check_plan", unchecked)
     found = counts_of_frame(made, Question.of("v", nulls=False))

@@ -12,7 +12,6 @@ from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.counting import make_counts_of_cells, make_counts_of_groups
 from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame, kind_of
 from opendp_bayes.trusted.spaces import CountsSpace
-from opendp_bayes.trusted.truncation import Truncation
 from tests.helpers.kinds import kinds_in
 
 
@@ -102,7 +101,7 @@ def ways_to_count(domain: Any, metric: Any, made: Cells) -> list[Any]:
     fit = Cells((), np.array(0), SPACE)  # everything in one cell
 
     def of_cells(cells, of=lambda metric: metric):
-        return lambda: make_counts_of_cells(domain, of(metric), cells, Truncation(), "test")
+        return lambda: make_counts_of_cells(domain, of(metric), cells, (), "test")
 
     return [
         of_cells([made]),

@@ -194,7 +194,7 @@ def test_a_step_is_accepted_or_named_as_it_is_written(name):
 def test_forms_that_are_not_known_are_refused(node, message):
     """A later polars may write other steps, and arguments that change what a step means."""
     empty = pl.LazyFrame(schema=SCHEMA)
-    read = plan_validation._rows if "Filter" in node else plan_values.value_of
+    read = plan_validation._rows if "Filter" in node else plan_values.type_of
     arguments = (node, empty, frozenset()) if "Filter" in node else (plan_values.Rows(empty), node)
     with pytest.raises(ValueError, match=message):
         read(*arguments)

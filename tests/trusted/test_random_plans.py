@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
@@ -36,10 +35,8 @@ CONDITIONS = [C("i") > 0, C("x").is_finite(), C("s") == "a", C("x") <= C("i"), C
 LIMITS: list[Plan] = [
     lambda q: q.truncate_per_group(2, keep="first"),
     lambda q: q.truncate_per_group(1, keep="last"),
-    lambda q: q.truncate_per_group(1, keep=dp.polars.SortBy(["i"])),
-    lambda q: q.truncate_per_group(1, by=["s"], keep="first").truncate_num_groups(
-        3, by=["s"], keep="first"
-    ),
+    lambda q: q.truncate_per_group(2, keep="last").truncate_per_group(1, keep="first"),
+    lambda q: q.truncate_per_group(1, by=["bin"], keep="first").truncate_per_group(2, keep="first"),
 ]
 COUNTED = [
     {"column": "i", "categories": [0, 1, 2], "unknown": "other", "nulls": "none"},

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 import polars as pl
 import pytest
 
@@ -14,9 +13,9 @@ from opendp_bayes.display.wording import in_words
 from opendp_bayes.surveys.joint_posterior import survey_posterior
 from opendp_bayes.trusted import cells as joint_cells
 from opendp_bayes.trusted.boundary import ReleaseError
-from opendp_bayes.trusted.truncation import require_order
+from opendp_bayes.trusted.truncation import RowLimit, require_order
 from tests.helpers.contexts import checked_context, plain_context
-from tests.helpers.leaking_plans import truncation_of
+from tests.helpers.leaking_plans import kept_by
 from tests.helpers.sweeps import slow
 
 C = pl.col
@@ -49,12 +48,10 @@ def opened(data: pl.LazyFrame, queries: int = 1, **loss: float) -> Any:
 
 
 def kept(plan: Callable[[Any], Any]) -> str:
-    return truncation_of(plan(opened(FRAME.lazy()).query())).kept
+    return kept_by(plan(opened(FRAME.lazy()).query()))
 
 
-RANKED = pl.struct("age", "group").rank("dense").over("who")
 NUMBERED = pl.int_range(pl.len()).over("who")
-LIMITED_GROUPS = lambda q: q.filter(RANKED < 3).truncate_per_group(1, keep="last")  # noqa: E731
 FIXED = [
     (lambda q: q.truncate_per_group(2, keep="first"), "the first 2 rows of each who"),
     (lambda q: q.truncate_per_group(1, keep="last"), "the last row of each who"),
@@ -66,29 +63,18 @@ FIXED = [
         lambda q: (
             q.truncate_per_group(2, by=["group"], keep="first")
             .with_columns(old=C("age") > 9)
-            .truncate_num_groups(3, by=["group"], keep="last")
+            .truncate_per_group(3, keep="last")
         ),
-        "the first 2 rows of each who, group; of these the last 2 groups by group of each who",
+        "the first 2 rows of each who, group; of these the last 3 rows of each who",
     ),
     (lambda q: q.filter(NUMBERED < 3), "the first 3 rows of each who"),
-    (
-        LIMITED_GROUPS,
-        "the first 2 groups by age, group of each who; of these the last row of each who",
-    ),
 ]
 NOT_FIXED = [
     lambda q: q,
     lambda q: q.filter(C("age") > 3),
     lambda q: q.truncate_per_group(2),
-    lambda q: q.truncate_per_group(2, keep=dp.polars.SortBy(["age"])),
     lambda q: q.truncate_per_group(3, keep="first").truncate_per_group(2),
     lambda q: q.truncate_per_group(2).truncate_per_group(1, keep="first"),
-    lambda q: q.truncate_per_group(2, by=[C("age") % 2], keep="first"),
-    lambda q: q.truncate_num_groups(2, by=[C("age") % 2], keep="first"),
-    lambda q: q.truncate_per_group(3, by=["group"]).truncate_num_groups(2, by=["group"]),
-    lambda q: q.truncate_per_group(3, by=["group"], keep="first").truncate_num_groups(
-        2, by=["group"]
-    ),
 ]
 
 
@@ -273,10 +259,6 @@ def test_frames_without_a_fixed_order_are_refused_and_paid_for(make: Any) -> Non
 BY_ORDER = [
     lambda q: q.truncate_per_group(3, keep="first").truncate_per_group(2),
     lambda q: q.truncate_per_group(2).truncate_per_group(1, keep="last"),
-    lambda q: q.truncate_per_group(1, keep=dp.polars.SortBy(["group"])),
-    lambda q: q.truncate_per_group(1, by=[C("age") % 2], keep="first").truncate_num_groups(
-        1, by=[C("age") % 2], keep="first"
-    ),
 ]
 
 
@@ -294,21 +276,19 @@ def test_limits_by_order_need_one_whether_or_not_a_rule_is_said(plan: Any) -> No
 def test_limits_at_random_need_no_order_and_steps_keep_it() -> None:
     data = FEW.lazy().sort("group")
     drawn = opened(data, epsilon=1.0).query().truncate_per_group(2)
-    ranked = opened(data, epsilon=1.0).query().filter(RANKED < 3).truncate_per_group(2)
-    for query in (drawn, ranked):
-        assert ob.posterior(query, **AGE).release().guarantee.truncated
+    assert ob.posterior(drawn, **AGE).release().guarantee.truncated
     frame = FRAME.lazy().with_row_index().head(5).rename({"age": "years"}).cast({"who": pl.String})
     of_each_row = FRAME.lazy().with_columns(
         years=pl.when(C("age") > 9).then(-C("age")).otherwise(C("age").clip(0, 5).fill_null(1)),
         text=C("group").cast(pl.String).str.to_uppercase().replace({"A": "B"}),
     )
     for plan in (frame, of_each_row, FRAME.lazy().select(pl.all().reverse())):
-        require_order(plan.filter(NUMBERED < 2))
+        require_order(plan.filter(NUMBERED < 2), [RowLimit(2, "first", ("who",))])
 
 
 def test_one_record_more_moves_rows_of_others_where_order_is_not_asked_for(monkeypatch):
     """The negative control: without the check the promise of one record was false."""
-    monkeypatch.setattr(joint_cells, "require_order", lambda frame: None)
+    monkeypatch.setattr(joint_cells, "require_order", lambda frame, limits: None)
     frame = FRAME.with_columns(third=C("age") % 3, half=C("age") // 8)
     one_more = pl.concat([frame.head(1).with_columns(who=pl.lit(-1, pl.Int64)), frame])
 

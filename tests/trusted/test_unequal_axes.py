@@ -14,7 +14,6 @@ from opendp_bayes.queries.cells_of import cells_of
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.cells import counted
 from opendp_bayes.trusted.spaces import CountsOfSeveral, CountsSpace, groups_and_labels
-from opendp_bayes.trusted.truncation import Truncation
 from tests.helpers.kinds import kinds_in
 
 SCHEMA = {"size": pl.String, "age": pl.Int64, "in_town": pl.Boolean, "home": pl.String}
@@ -33,7 +32,7 @@ ROWS = [
 def counts(question: Question) -> dict[Any, int]:
     frame = pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy()
     cells = cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
-    (found,) = counted([cells], frame, frame.collect_schema(), Truncation())
+    (found,) = counted([cells], frame, frame.collect_schema(), ())
     return dict(zip(cells.space.labels, found.tolist(), strict=True))
 
 
@@ -77,7 +76,7 @@ def test_groups_of_several_columns_of_different_lengths(by: tuple[str, ...]) -> 
     keys = list(product(*labels))
     assert groups_and_labels(cells.space.categories) == (tuple(keys), (True, False))
     rows = pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy()
-    (found,) = counted([cells], rows, rows.collect_schema(), Truncation())
+    (found,) = counted([cells], rows, rows.collect_schema(), ())
     expected: Counter[Any] = Counter()
     for row in ROWS:
         key = tuple(missing[name] if value(row, name) is None else value(row, name) for name in by)

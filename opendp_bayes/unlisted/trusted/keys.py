@@ -5,7 +5,7 @@ batches that are dropped as they are read.
 """
 
 import secrets
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ from opendp_bayes.trusted.kinds import Kind, column_named, kind_of
 from opendp_bayes.trusted.scanned_frames import collected, on_disk, require_file
 from opendp_bayes.trusted.spaces import UserSpace
 from opendp_bayes.trusted.stable_plans import StablePlan
-from opendp_bayes.trusted.truncation import Truncation, require_order
+from opendp_bayes.trusted.truncation import RowLimit, require_order
 
 #: Beyond so many values, about, they are counted in parts, by a hash with a key.
 MOST_AT_ONCE = 10_000_000
@@ -125,10 +125,10 @@ class Keys:
 
 
 #: The limits of a frame of which nothing is said: every reading may keep other rows.
-_UNKNOWN = Truncation(any=True)
+_UNKNOWN = (RowLimit(1, "drawn", ()),)
 
 
-def counted_in_frames(keys: Keys, limits: Truncation = _UNKNOWN) -> Count:
+def counted_in_frames(keys: Keys, limits: Sequence[RowLimit] = _UNKNOWN) -> Count:
     """The function from a frame to its counts, which are made when batches are asked for.
 
     It raises `ContractError` where the file of the frame is gone, or it has no fixed order and rows
@@ -137,12 +137,11 @@ def counted_in_frames(keys: Keys, limits: Truncation = _UNKNOWN) -> Count:
 
     def count(frame: pl.LazyFrame) -> CountedKeys:
         require_file(frame)
-        if limits.by_order:
-            require_order(frame)
+        require_order(frame, limits)
         # As in `cells.counted`: no session decides which rows of an identifier are kept.
         pl.set_random_seed(secrets.randbits(64))
         values = _values(frame, keys)
-        if limits.any:  # of which every reading may keep others
+        if limits:  # of which every reading may keep others
             values = collected(values).lazy()
         return CountedKeys(lambda: counted_in_parts(values))
 

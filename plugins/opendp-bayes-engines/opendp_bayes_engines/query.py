@@ -215,11 +215,6 @@ def identifier_of(metric: Metric, schema: Schema) -> str | None:
             f"privacy_unit={metric}: must be unit_of(contributions=) or unit_of(changes=), each a"
             " number, with identifier= where people own several rows."
         )
-    if not metric.identifier.meta.is_column():
-        raise ValueError(
-            f"privacy_unit={metric}: the identifier must be the name of a column; compute it in the"
-            " table before."
-        )
     identifier: str = metric.identifier.meta.output_name()
     check_columns(schema, [identifier], counted=True)
     return identifier

@@ -92,7 +92,7 @@ def test_an_identifier_is_one_that_engines_share_and_a_query_stays() -> None:
             made(table, contributions=1, identifier=name)
     assert made(table, contributions=1, identifier="day")
     computed = dp.unit_of(contributions=1, identifier=pl.col("day").dt.year())
-    with pytest.raises(ValueError, match="be the name of a column"):
+    with pytest.raises(ValueError, match="must be one column by name"):
         context(table, privacy_unit=computed, privacy_loss=dp.loss_of(epsilon=1.0))
     bounds = dp.unit_of(contributions=[dp.polars.Bound(by=["day"], per_group=1, num_groups=1)])
     with pytest.raises(ValueError, match="must be unit_of"):
