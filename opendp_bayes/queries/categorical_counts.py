@@ -22,7 +22,7 @@ from opendp_bayes.trusted.counting import (
     make_counts_of_cells,
     make_counts_of_groups,
 )
-from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, kinds_of_vector
+from opendp_bayes.trusted.kinds import VALUES, ColumnKind, kinds_of_frame, kinds_of_vector
 from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.stable_plans import StablePlan, stable_plan_of
 
@@ -138,7 +138,7 @@ def cells_in_frame(domain: Domain, metric: Metric, question: Question) -> Cells:
         )
     counted_distance(domain, metric)
     size = checked_size(question.size, domain, metric)
-    return cells_of(question, KindsOfFrame(domain), size)
+    return cells_of(question, kinds_of_frame(domain), size)
 
 
 def counting(
@@ -215,4 +215,5 @@ def counts_of_frame(query: LazyFrameQuery, question: Question) -> CountsOfFrame:
     listed_by_type = [variable.column for variable in variables if variable.categories is None]
     gate = stable_plan_of(query, [*question.columns, *question.by], listed_by_type)
     cells = cells_in_frame(*gate.stable.output_space, question)
-    return CountsOfFrame(gate, cells, gate.counts(cells, _MADE_BY))
+    together, (counts,) = gate.counts([cells], _MADE_BY)
+    return CountsOfFrame(gate, cells, together >> counts)

@@ -145,9 +145,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
         self._settle()
         alike = self._frames
         together, counts = (
-            alike[0].gate.counts_of_several([frame.cells for frame in alike])
-            if alike
-            else (None, [])
+            alike[0].gate.counts([frame.cells for frame in alike]) if alike else (None, [])
         )
         starts = dict(zip(self.questions, counts, strict=False))
         parts: dict[str, Any] = {}

@@ -128,7 +128,7 @@ def unit_in_words(metric: Metric, distance: Any) -> str:
     """
     bounds = [distance] if not isinstance(metric, FrameDistance) else sorted(map(_bound, distance))
     by = identifier_of(metric)
-    identifier = "" if by is None else f", identifier: {_expression(by)}"
+    identifier = "" if by is None else f", identifier: {_name(by)}"
     return f"{kind_of_unit(metric)}: {', '.join(map(str, bounds))}{identifier}"
 
 
@@ -187,18 +187,17 @@ def shown(values: tuple[float, ...]) -> str:
 
 
 def _bound(bound: Any) -> str:
-    by = "+".join(sorted(map(_expression, bound.by)))
+    by = "+".join(sorted(map(_name, bound.by)))
     limits = ((limit, getattr(bound, limit)) for limit in ("per_group", "num_groups"))
     given = "".join(f" {limit}={value}" for limit, value in limits if value is not None)
     return f"(by={by}{given})"
 
 
-def _expression(expression: Any) -> str:
+def _name(key: Any) -> str:
     """A column by its name, anything else as polars shows it."""
-    if isinstance(expression, str):
-        return expression
-    meta = expression.meta
-    return str(meta.output_name()) if meta.is_column() else str(expression)
+    if isinstance(key, str) or not key.meta.is_column():
+        return str(key)
+    return str(key.meta.output_name())
 
 
 def as_tuple(distance: Any) -> tuple[float, ...]:

@@ -1,7 +1,6 @@
 """Count data in cells, whatever holds the data, and for several questions at once."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -21,7 +20,8 @@ from opendp_bayes.trusted.boundary import ContractError, guarded, guarded_map
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import CHANGES, identifier_of
 from opendp_bayes.trusted.cells import Axis, Cells, counted
-from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, element_type
+from opendp_bayes.trusted.kinds import VALUES, ColumnKind, element_type, kinds_of_frame
+from opendp_bayes.trusted.opendp_internals import frame_of
 from opendp_bayes.trusted.spaces import CountsOfSeveral
 from opendp_bayes.trusted.truncation import RowLimit
 
@@ -43,12 +43,12 @@ def make_counts_of_cells(
     ValueError, TypeError
         For cells that do not fit the space of the frame.
     """
-    kinds = KindsOfFrame(domain)
+    types = frame_of(domain).collect_schema()
 
     def count(frame: pl.LazyFrame) -> list[Integers]:
-        return counted(several, frame, kinds.types, limits)
+        return counted(several, frame, types, limits)
 
-    return _counting(domain, metric, several, kinds, count, made_by, kept)
+    return _counting(domain, metric, several, kinds_of_frame(domain), count, made_by, kept)
 
 
 def make_counts_of_groups(
@@ -124,42 +124,29 @@ def _counting(
         guarded(function, f"{made_by}: counting"),
         guarded_map(counted_distance(domain, metric), made_by),
     )
-    make = partial(_make_one_of, space, metric, kinds=kinds, made_by=made_by, kept=kept)
-    return together, [make(number, cells) for number, cells in enumerate(several)]
 
+    def one_of(number: int, cells: Cells) -> Transformation:
+        own = space.spaces[number]
 
-def _make_one_of(
-    several: CountsOfSeveral,
-    metric: Metric,
-    number: int,
-    cells: Cells,
-    *,
-    kinds: Mapping[str, ColumnKind],
-    made_by: str,
-    kept: frozenset[str],
-) -> Transformation:
-    """The transformation from the counts of several questions of data in a metric to those of
-    one.
-    """
-    space = several.spaces[number]
+        def function(value: Any) -> Integers:
+            if not isinstance(value, tuple) or len(value) != len(space.spaces):
+                raise ContractError(f"the input must hold counts of {len(space.spaces)} questions.")
+            return own.counts(value[number])
 
-    def function(value: Any) -> Integers:
-        if not isinstance(value, tuple) or len(value) != len(several.spaces):
-            raise ContractError(f"the input must hold counts of {len(several.spaces)} questions.")
-        return space.counts(value[number])
+        def stability_map(d_in: Any) -> int | Distance:
+            rows = Bounds.of(d_in)
+            return rows.records if metric in CHANGES else rows.distance(cells, kinds, kept).stated
 
-    def stability_map(d_in: Any) -> int | Distance:
-        bounds = Bounds.of(d_in)
-        return bounds.records if metric in CHANGES else bounds.distance(cells, kinds, kept).stated
+        return make_user_transformation(
+            space.domain,
+            space.metric,
+            own.domain,
+            own.metric,
+            guarded(function, f"{made_by}: counting"),
+            guarded_map(stability_map, made_by),
+        )
 
-    return make_user_transformation(
-        several.domain,
-        several.metric,
-        space.domain,
-        space.metric,
-        guarded(function, f"{made_by}: counting"),
-        guarded_map(stability_map, made_by),
-    )
+    return together, [one_of(number, cells) for number, cells in enumerate(several)]
 
 
 def counted_distance(domain: Domain, metric: Metric) -> Callable[[Any], Bounds]:

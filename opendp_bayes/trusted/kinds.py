@@ -3,7 +3,6 @@ carry labels out of the data. A polars Enum is the exception, whose labels someb
 """
 
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,25 +81,12 @@ def is_pattern(column: str) -> bool:
     return column == "*" or (column.startswith("^") and column.endswith("$"))
 
 
-class KindsOfFrame(Mapping[str, ColumnKind]):
-    """Descriptions of the columns of a `LazyFrameDomain`, made when they are asked for: a frame may
-    have hundreds of columns, and a type very many labels. `types` are those that the domain gives
-    the columns.
-    """
-
-    def __init__(self, domain: Domain) -> None:
-        self._domain = domain
-        self.types = frame_of(domain).collect_schema()
-
-    def __getitem__(self, column: str) -> ColumnKind:
-        dtype = self.types[column]
-        return kind_of(dtype, nullable=self._domain.get_series_domain(column).nullable)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.types)
-
-    def __len__(self) -> int:
-        return len(self.types)
+def kinds_of_frame(domain: Domain) -> dict[str, ColumnKind]:
+    """Describe the columns of a `LazyFrameDomain`."""
+    return {
+        column: kind_of(dtype, nullable=domain.get_series_domain(column).nullable)
+        for column, dtype in frame_of(domain).collect_schema().items()
+    }
 
 
 def element_type(domain: Domain) -> pl.DataType:

@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, get_args
@@ -30,23 +31,20 @@ _SMALLEST, _NO_DATABASE = 512, "file is not a database"
 _PATIENCE = 60.0
 
 
+@dataclass
 class Intent:
     """A release that is entered and has not ended.
 
-    Parameters
+    Attributes
     ----------
     loss : Loss
         What it costs; whoever makes it may lower it.
-
-    Attributes
-    ----------
-    is_reading
+    is_reading : bool
         Whether data may have been read, so that a failure from now on uses budget.
     """
 
-    def __init__(self, loss: Loss) -> None:
-        self.loss = loss
-        self.is_reading = False
+    loss: Loss
+    is_reading: bool = False
 
 
 class Ledger(Unchanging):

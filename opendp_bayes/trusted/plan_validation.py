@@ -18,7 +18,6 @@ from opendp_bayes.trusted.plan_allowlist import COMPARED, STEPS
 from opendp_bayes.trusted.plan_values import (
     RefusedError,
     Rows,
-    columns_of,
     constants,
     expressions,
     fields,
@@ -110,7 +109,7 @@ def _with_columns(rows: Rows, body: Any) -> Rows:
 def _select(rows: Rows, body: Any) -> Rows:
     _, nodes, _ = fields(body, "input expr options")
     made = _made_of(rows, nodes, rows.frame.select)
-    if not columns_of(nodes):
+    if not any(expr.meta.root_names() for expr in expressions(nodes)):
         raise RefusedError("select of constants alone", "constants")
     return made
 

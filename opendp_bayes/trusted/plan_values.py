@@ -29,8 +29,11 @@ from opendp_bayes.trusted.truncation import RowLimit
 #: Characters of a constant, and of a label to cast to.
 _LONGEST_TEXT = 1000
 #: How polars' namespaces are written by users.
-_SPACES = {"string_expr": "str", "temporal_expr": "dt", "list_expr": "list", "array_expr": "arr"}
-_SPACES |= {
+_SPACES = {
+    "string_expr": "str",
+    "temporal_expr": "dt",
+    "list_expr": "list",
+    "array_expr": "arr",
     "binary_expr": "bin",
     "struct_expr": "struct",
     "categorical": "cat",
@@ -91,13 +94,6 @@ def fields(body: Any, names: str) -> list[Any]:
     if not isinstance(body, dict) or set(body) != set(wanted):
         raise RefusedError("a step with unknown arguments", "")
     return [body[name] for name in wanted]
-
-
-def columns_of(node: Any) -> frozenset[str]:
-    """The names of the columns that are read anywhere in a node."""
-    nodes = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    columns = {node["Column"]} if isinstance(node, dict) and "Column" in node else set()
-    return frozenset(columns).union(*map(columns_of, nodes))
 
 
 def type_of(rows: Rows, node: Any) -> pl.DataType:

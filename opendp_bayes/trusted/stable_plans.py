@@ -49,16 +49,11 @@ class StablePlan:
     limits: tuple[RowLimit, ...]
     computed: frozenset[str]
 
-    def counts(self, cells: Cells, made_by: str) -> Transformation:
-        """Chain the plan and the counts of cells; messages name the constructor `made_by`."""
-        together, (counts,) = self.counts_of_several([cells], made_by)
-        return together >> counts
-
-    def counts_of_several(
+    def counts(
         self, several: Sequence[Cells], made_by: str = "survey"
     ) -> tuple[Transformation, list[Transformation]]:
         """Count for several questions to one query: the transformation to the counts of all, and
-        those from there to the counts of each.
+        those from there to the counts of each; messages name the constructor `made_by`.
         """
         columns = {axis.column for cells in several for axis in cells.axes}
         together, single = make_counts_of_cells(

@@ -11,13 +11,18 @@ import polars as pl
 from opendp_bayes.trusted.boundary import ContractError
 
 #: Steps of a frame, as polars carries it out, after which rows are in the order in which they were.
-_IN_ORDER = {"HStack", "Select", "SimpleProjection", "MapFunction", "Slice", "Cache"}
-_IN_ORDER |= {"Union", "DataFrameScan", "Scan", "ipc scan"}
+_IN_ORDER = {
+    *("HStack", "Select", "SimpleProjection", "MapFunction", "Slice", "Cache"),
+    *("Union", "DataFrameScan", "Scan", "ipc scan"),
+}
 #: Expressions, by polars' names of their nodes and functions, whose values are at the places of
 #: the rows, where those of their parts are; and what holds their parts.
-_IN_PLACE = {"BinaryExpr", "Cast", "Column", "Literal", "Ternary", "abs", "as_struct", "ceil"}
-_IN_PLACE |= {"BooleanFunction", "StringFunction", "TemporalFunction", "clip", "coalesce", "floor"}
-_IN_PLACE |= {"fill_null", "negate", "replace", "replace_strict", "reverse", "round"}
+_IN_PLACE = {
+    *("BinaryExpr", "Cast", "Column", "Literal", "Ternary"),
+    *("BooleanFunction", "StringFunction", "TemporalFunction"),
+    *("abs", "as_struct", "ceil", "clip", "coalesce", "fill_null", "floor", "negate"),
+    *("replace", "replace_strict", "reverse", "round"),
+}
 _PARTS = "left", "right", "expr", "input", "predicate", "truthy", "falsy"
 #: The rows that are kept: in the order of the frame, or drawn.
 Order = Literal["first", "last", "drawn"]

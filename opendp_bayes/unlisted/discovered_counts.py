@@ -17,7 +17,7 @@ from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import distinct, plain
 from opendp_bayes.trusted.boundary import require_features
-from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame
+from opendp_bayes.trusted.kinds import ColumnKind, kinds_of_frame
 from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.thresholds import Discovery
@@ -76,7 +76,7 @@ def make_discovered_counts(
             f"input_domain={told(input_domain)}: must be a LazyFrameDomain, as"
             " `dp.domain_of(frame, infer=True)` makes."
         )
-    keys = keys_of(column, KindsOfFrame(input_domain), always, nulls)
+    keys = keys_of(column, kinds_of_frame(input_domain), always, nulls)
     count = counted_in_frames(keys)
     return make_counts_of_keys(input_domain, input_metric, keys, count, "make_discovered_counts")
 

@@ -20,7 +20,7 @@ from opendp_bayes.queries.base import AskedQuery, Bound, counts_and_unit
 from opendp_bayes.queries.question import Discoverable, LeftOut
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import descriptor_of, require_features
-from opendp_bayes.trusted.kinds import KindsOfFrame
+from opendp_bayes.trusted.kinds import kinds_of_frame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of
 from opendp_bayes.trusted.stable_plans import stable_plan_of
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
@@ -199,7 +199,7 @@ def discover(
     in_frame = None
     if isinstance(query, LazyFrameQuery):
         gate = stable_plan_of(query, [column])
-        kinds = KindsOfFrame(gate.stable.output_domain)
+        kinds = kinds_of_frame(gate.stable.output_domain)
         keys = keys_of(column, kinds, always, nulls, person_of(gate))
         in_frame = counts_in_plan(gate, keys, "discover"), gate
     values: Any = query

@@ -19,7 +19,7 @@ from opendp_bayes.queries.categorical_counts import cells_in_frame
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.cells import Axis, Cells
-from opendp_bayes.trusted.kinds import KindsOfFrame
+from opendp_bayes.trusted.kinds import kinds_of_frame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of, plan_of
 from opendp_bayes.trusted.spaces import CountsSpace
 from tests.helpers.sweeps import slow
@@ -112,7 +112,7 @@ def counted(arguments: dict[str, Any], size: int | None = None) -> tuple[Any, An
         return cells.counts(frame.select(*names).with_columns(number=1))
 
     each = {row: counted(row) for row in ROWS}
-    return cells, KindsOfFrame(domain), each
+    return cells, kinds_of_frame(domain), each
 
 
 def moves(rows: Any, each: Any, k: int) -> Any:
@@ -137,7 +137,7 @@ def stated(question: str, unit: str, kept: tuple[str, ...]) -> Any:
 
 def test_a_value_that_an_enum_lacks_is_counted_for_none_that_it_has():
     """Queries refuse it; cells that others make may list it."""
-    kinds = KindsOfFrame(dp.domain_of(FRAME, infer=True))
+    kinds = kinds_of_frame(dp.domain_of(FRAME, infer=True))
     axis = Axis("day", "text", ("x", "z"), null=2, unknown=2)
     space = CountsSpace(("x", "z", "y or none"), None)
     cells = Cells((axis,), np.array([0, 1, 2]), space)
@@ -175,7 +175,7 @@ def test_all_values_that_share_a_cell_are_groups_of_a_bound(kind: str, nullable:
             continue
         question = Question.of("x", categories=listed, nulls=nulls, unknown=unknown)
         cells = cells_in_frame(domain, dp.frame_distance(dp.symmetric_distance()), question)
-        distance = bounds.distance(cells, KindsOfFrame(domain), frozenset({"x"}))
+        distance = bounds.distance(cells, kinds_of_frame(domain), frozenset({"x"}))
         rows = [pl.Series("x", [value], TYPES[kind]).to_frame() for value in values]
         each = [cells.counts(row.with_columns(number=1)) for row in rows]
         moved = [sum(three) for three in combinations(each, min(3, len(each)))]
@@ -306,7 +306,7 @@ def test_the_order_of_three_columns_changes_no_distance(by: tuple[str, ...]) -> 
         for column, groups in ((list(order), None), (order[0], list(order[1:]))):
             question = Question.of(column, by=groups, categories=SIZED, **policies)
             cells = cells_in_frame(domain, metric, question)
-            distance = bounds.distance(cells, KindsOfFrame(domain), frozenset(SIZED))
+            distance = bounds.distance(cells, kinds_of_frame(domain), frozenset(SIZED))
             found.add((distance.squared, distance.largest))
     assert len(found) == 1
 

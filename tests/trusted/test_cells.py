@@ -10,7 +10,7 @@ import pytest
 
 from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.counting import make_counts_of_cells, make_counts_of_groups
-from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame, kind_of
+from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_of_frame
 from opendp_bayes.trusted.spaces import CountsSpace
 from tests.helpers.kinds import kinds_in
 
@@ -164,7 +164,7 @@ def test_a_domain_says_which_columns_may_hold_nulls() -> None:
             dp.series_domain("b", dp.option_domain(dp.atom_domain(T="i32"))),
         ]
     )
-    assert KindsOfFrame(domain) == {
+    assert kinds_of_frame(domain) == {
         "a": ColumnKind("boolean", "Boolean", nullable=False),
         "b": ColumnKind("integer", "Int32", nullable=True),
     }

@@ -49,7 +49,7 @@ def asked(rows: list[Row], unit: Any, plan: Any) -> Any:
 
 def in_one_pass(frames: Any) -> Any:
     """The transformation to the counts of all questions, and those from there to each."""
-    return frames[0].gate.counts_of_several([one.cells for one in frames])
+    return frames[0].gate.counts([one.cells for one in frames])
 
 
 def at_once(rows: list[Row], unit: Any, plan: Any) -> tuple[list[np.ndarray], list[int], Any]:
