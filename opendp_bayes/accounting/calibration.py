@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.losses import Accounting, curve_of, loss_of, spends_no_delta
+from opendp_bayes.accounting.losses import Accounting, curve_of, loss_of
 from opendp_bayes.mathematics.validation import (
     SCALES,
     Floats,
@@ -67,8 +67,7 @@ def calibrate(
     epsilon, delta, rho : float, optional
         The privacy loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone (ε = 0), or `rho`
         (zero-concentrated). `epsilon` and `rho` are positive, `delta` is between 0 and 1. With
-        both, exponential mechanisms whose proven bound has no use for `delta` take the scale of
-        `epsilon` alone.
+        both, exponential mechanisms take the scale of `epsilon` alone.
     accounting : {"exact", "proven"}, default "exact"
         `"exact"` computes the loss where that takes at most a few seconds and uses the proven bound
         otherwise; `"proven"` always uses the proven bound.
@@ -275,7 +274,7 @@ def _by_profile(
     # for.
     epsilon *= 1 - 1e-9
     exact = accounting == "exact" and setting.is_accounted
-    if exact and epsilon and spends_no_delta(setting, distance, delta):
+    if exact and epsilon and setting.spends_no_delta:
         return loss_of(setting, distance, renyi=False).epsilon / epsilon
     relative = curve_of(setting, distance, accounting).delta(epsilon) / delta
     proven = setting.proven_loss(distance, delta)

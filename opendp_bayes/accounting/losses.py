@@ -77,7 +77,7 @@ def loss_of(
         if exact and setting.is_accounted
         else setting.proven_loss(distance)
     )
-    if delta and distance.records and not (exact and spends_no_delta(setting, distance, delta)):
+    if delta and distance.records and not (exact and setting.spends_no_delta):
         proven = setting.proven_loss(distance, delta)
         epsilon = curve_of(setting, distance, accounting).epsilon(delta)
         if epsilon < min(loss.epsilon, proven.epsilon):
@@ -227,15 +227,6 @@ class PrivacyProfile:
         """The curve of a setting that caches keep, out of everybody's reach."""
         setting = Setting(deepcopy(self.mechanism), self.size, self.prior)
         return curve_of(setting, Distance.of(self.d_in))
-
-
-def spends_no_delta(setting: Setting, distance: Distance, delta: float) -> bool:
-    """True for an exponential mechanism built in whose proven bound is the same with δ: the exact
-    profile at 1e-6 would change the fifth digit of its ε, in a minute.
-    """
-    if setting.adds_noise or not setting.is_accounted:
-        return False
-    return setting.proven_loss(distance, delta).epsilon == setting.proven_loss(distance).epsilon
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,14 +34,12 @@ class Mechanism(Protocol):
         """Noise scale, a field; `dataclasses.replace(mechanism, scale=...)` must work for any
         number from 2^-40 to 2^60.
         """
-        ...
 
     # Not checked by isinstance, so that a class that is not frozen is refused for that reason.
     if TYPE_CHECKING:
 
         def __hash__(self) -> int:
             """Hash by value: equal values are one mechanism, so results for one serve the other."""
-            ...
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the mechanism cannot be used for this size and this prior, of shape
@@ -50,13 +48,11 @@ class Mechanism(Protocol):
         What makes only a scale useless belongs in a method `check_informative` with the same
         arguments, which is asked before a release: a search for a scale builds at all of them.
         """
-        ...
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Every candidate, shape `(c, k)`, and the logarithm of its probability given `counts`,
         shape `(c,)`; `ValueError` if not enumerable.
         """
-        ...
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1, /) -> Integers:
         """Make independent releases, shape `(draws, k)`, with randomness from a CSPRNG.
@@ -65,7 +61,6 @@ class Mechanism(Protocol):
         depends on them. The number is handed over by its place: mechanisms of this package call it
         `size`, as users do.
         """
-        ...
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
@@ -77,7 +72,6 @@ class Mechanism(Protocol):
         which tells how far single counts move. `delta` is what the caller is ready to spend; a
         mechanism with a pure guarantee ignores it.
         """
-        ...
 
 
 @runtime_checkable
@@ -90,15 +84,12 @@ class Lawful(Mechanism, Protocol):
 
     def law(self, size: int | None, prior: Floats) -> Law:
         """Law of the draws, for `size` records (None where private); prior `(k,)`."""
-        ...
 
     def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1, /) -> Integers:
         """Draw before anything is made to look like counts: integers, shape `(draws, k)`."""
-        ...
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
         """Turn draws, shape `(..., k)`, into the counts that are released."""
-        ...
 
 
 def is_lawful(mechanism: Mechanism) -> TypeGuard[Lawful]:

@@ -85,6 +85,13 @@ class Setting:
         """
         return type(self.mechanism) in registry.BUILT_IN
 
+    @property
+    def spends_no_delta(self) -> bool:
+        """True for an exponential mechanism built in: the exact profile at 1e-6 would change the
+        fifth digit of its ε, in a minute.
+        """
+        return self.is_accounted and not self.adds_noise
+
     def proven_loss(self, distance: Distance, delta: float = 0.0) -> PrivacyLoss:
         """The loss that the mechanism proves at a distance; one that is not built in proves it for
         numbers of records.

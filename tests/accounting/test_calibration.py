@@ -92,19 +92,6 @@ def test_private_as_asked_and_no_more(mechanism: Any, target: dict[str, float]) 
             ), f"{found} has too much noise"
 
 
-@pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.3])
-@pytest.mark.parametrize("beta", [0.003, 0.01])
-def test_a_proven_bound_with_a_delta_is_no_pure_one(beta: float, delta: float) -> None:
-    """Where ε holds with δ alone no part of δ is left; it needs less noise than without."""
-    template = SmoothHellingerExponential(1.0, beta=beta)
-    of = {"size": 10**5, "prior": BETA_ONE, "epsilon": 1.0, "accounting": "proven"}
-    found, without = (
-        calibrate(template, delta=allowed, tune=False, **of) for allowed in (delta, None)
-    )
-    assert found.scale < 0.99 * without.scale, (found.scale, without.scale)
-    assert within(found, 10**5, BETA_ONE, 1, "proven", {"epsilon": 1.0, "delta": delta})
-
-
 def mean_error(mechanism: Any, counts: Any, prior: tuple[float, ...]) -> float:
     """Expected Hellinger distance between the release and the posterior of `counts`."""
     candidates, log_p = mechanism.log_pmf(counts, prior)

@@ -280,7 +280,7 @@ def exponent_error(smallest_width: float, k: int) -> Fraction:
     return Fraction(largest) * relative + Fraction(k, 2**41)
 
 
-def certified_loss(ideal: Fraction, error: Fraction, delta: float = 0.0) -> PrivacyLoss:
+def certified_loss(ideal: Fraction, error: Fraction) -> PrivacyLoss:
     """The loss of an exponential mechanism whose ideal log-likelihood ratio has sup and spread at
     most `ideal`, sampled within `error`.
 
@@ -289,6 +289,4 @@ def certified_loss(ideal: Fraction, error: Fraction, delta: float = 0.0) -> Priv
     range" and "The sampler's error").
     """
     bound = ideal + 4 * error
-    return PrivacyLoss(
-        epsilon=round_up(bound), range=round_up(bound), rho=round_up(bound**2 / 8), delta=delta
-    )
+    return PrivacyLoss(epsilon=round_up(bound), range=round_up(bound), rho=round_up(bound**2 / 8))

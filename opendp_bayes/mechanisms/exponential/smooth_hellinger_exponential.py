@@ -15,13 +15,11 @@ from opendp_bayes.mathematics.exponential.sensitivity import (
     smooth_sensitivities_at,
 )
 from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
-from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import (
     RATES,
     Floats,
     Integers,
     as_between,
-    as_delta,
     as_distance,
     as_prior,
     as_size,
@@ -35,9 +33,7 @@ from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 
 #: Where a calibration looks for the best smoothness.
 _GAMMAS, _BETAS = (0.01, 4.0), (1e-4, 2.0)
-_LIBM_ERROR = 2.0**-50  # relative error of exp, expm1 and log in the C library, generously
-#: Largest beta d_in; beyond it the bound e^(beta d_in) would leave the float range.
-_LARGEST_GROWTH = 600.0
+_LIBM_ERROR = 2.0**-50  # relative error of expm1 in the C library, generously
 
 
 @dataclass(frozen=True)
@@ -118,36 +114,19 @@ class SmoothHellingerExponential(PosteriorExponential):
         """`d_in (1 + sqrt(1 + gamma^2)) / scale` plus the sampler's error, of ε and of the range;
         less than the papers' `2 (1 + gamma) d_in / scale`.
 
-        For β the same with the change of `1 / S` in place of gamma. That bound is pure; with `delta
-        > 0` the score need only be followed where all but `delta` of the probability lies, and the
-        smaller of the two is returned (`docs/research/proofs.md`, "A Hilbert metric", "EHDS" and
-        "The β-smooth variant").
+        For β the same with the change of `1 / S` in place of gamma (`docs/research/proofs.md`, "A
+        Hilbert metric", "EHDS" and "The β-smooth variant").
         """
         d_in, size, prior = as_distance(d_in), as_size(size), as_prior(prior)
         if d_in == 0:
             return NO_LOSS
-        error = exponent_error(self.smallest_width(size, prior), prior.size)
-        scale = Fraction(self.scale)
         if self.gamma is not None:
-            return certified_loss(d_in * _score_range(Fraction(self.gamma)) / scale, error)
-
-        beta = self.beta or 0.0  # never None: exactly one of the two is set
-        # H / S <= 1 / S <= 1 / min LS.
-        largest_score = 1 / Fraction(smallest_local_sensitivity(size, prior))
-        # Of 1 / S, from S(x') <= exp(beta) S(x).
-        change = Fraction(upper_end(-math.expm1(-beta), _LIBM_ERROR)) * largest_score
-        pure = certified_loss(d_in * _score_range(change) / scale, error)
-        if beta * d_in > _LARGEST_GROWTH or not as_delta(delta):
-            return pure
-        log_odds = math.log(number_of_candidates(size, prior.size)) - math.log(delta)
-        typical_score = (Fraction(upper_end(log_odds, 8 * _LIBM_ERROR)) + 2 * error) * scale
-        if typical_score >= largest_score:
-            return pure
-        log_loss = Fraction(upper_end(-math.log1p(-delta), _LIBM_ERROR))
-        typical = 2 * _beta_change(beta, d_in, typical_score) / scale + log_loss + 4 * error
-        if typical >= Fraction(pure.epsilon):
-            return pure
-        return PrivacyLoss(epsilon=round_up(typical), delta=delta, range=pure.range, rho=pure.rho)
+            change = Fraction(self.gamma)
+        else:  # S(x') <= exp(beta) S(x), and 1 / S is at most 1 / min LS
+            part = upper_end(-math.expm1(-(self.beta or 0.0)), _LIBM_ERROR)
+            change = Fraction(part) / Fraction(smallest_local_sensitivity(size, prior))
+        error = exponent_error(self.smallest_width(size, prior), prior.size)
+        return certified_loss(d_in * _score_range(change) / Fraction(self.scale), error)
 
 
 def _score_range(change: Fraction) -> Fraction:
@@ -156,12 +135,3 @@ def _score_range(change: Fraction) -> Fraction:
     """
     root = math.sqrt(round_up(1 + change**2))
     return 1 + Fraction(upper_end(root, 2.0**-52)) if math.isfinite(root) else 2 + change
-
-
-def _beta_change(beta: float, d_in: int, score: Fraction) -> Fraction:
-    """Bound on the change of `H / S` over `d_in` steps where it is at most `score`: `sum over i <
-    d_in of e^(beta i) + (e^(beta d_in) - 1) score`.
-    """
-    growth = Fraction(upper_end(math.expm1(beta * d_in * (1 + 2.0**-50)), _LIBM_ERROR))
-    steps = growth / Fraction(lower_end(math.expm1(beta), _LIBM_ERROR)) if d_in > 1 else Fraction(1)
-    return steps + growth * score
