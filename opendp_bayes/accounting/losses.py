@@ -393,9 +393,11 @@ def _loss_of_noise(
     """The closed forms of ε and of the range are attained; ρ is the supremum of Rényi divergences,
     which add over independent coordinates. The closed form of ρ of Gaussian noise is attained too.
     Laplace noise has the largest ρ where the records are in as few counts as can be
-    (`docs/research/proofs.md`, "Moves of several counts").
+    (`docs/research/proofs.md`, "Moves of several counts"); that of K-norm noise is at most `d^2`
+    times that of one record.
     """
-    pieces = distance.pieces if isinstance(setting.law, AdditiveNoise) else ((distance.records, 1),)
+    adds_noise = isinstance(setting.law, AdditiveNoise)
+    pieces = distance.pieces if adds_noise else ((1, distance.records**2),)
     pairs_of_pieces = [pairs_of(setting, Distance.of(moved), largest_work) for moved, _ in pieces]
     if None in pairs_of_pieces:
         return proven

@@ -17,7 +17,6 @@ from opendp_bayes.accounting.noise import (
     NoisePairs,
     knorm_error,
     knorm_step,
-    knorm_steps,
     laplace_error,
     laplace_shift,
 )
@@ -42,12 +41,6 @@ WORST_OF_NOISE = (NoisePairs, GaussianPair)
 #: Of Laplace noise, the most outcomes of all counts that move, each of which has about as many as
 #: there are records.
 _MOST_OUTCOMES = 1 << 17
-#: Of K-norm noise, the most records whose moves are followed one after the other, and the largest
-#: loss of one.
-_LARGEST_STEPS = 64
-_LARGEST_LOSS = 40.0
-#: Bound on the error of logarithms of fractions of up to 2^16 bits.
-_OF_LOGARITHMS = 2.0**-36
 
 
 def work_of(size: int | None, prior: tuple[float, ...], distance: int = 1) -> int:
@@ -64,7 +57,7 @@ def pairs_of(
     setting: Setting, distance: Distance, largest_work: int
 ) -> Pairs | GaussianPair | None:
     """The pairs to examine for data sets at exactly this distance, or None where only the proven
-    bound is to be had. Laplace and K-norm noise are worst where all records are in one count.
+    bound is to be had. Laplace noise is worst where all records are in one count.
     """
     return _pairs(setting.law, setting, distance, largest_work) if setting.is_accounted else None
 
@@ -118,12 +111,10 @@ def _(
 
 @_pairs.register
 def _(law: SimplexNoise, setting: Setting, distance: Distance, largest_work: int) -> Pairs | None:
-    k, records = len(setting.prior), distance.records
-    if records == 1:
-        return NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
-    if records > _LARGEST_STEPS or 1 / law.scale > _LARGEST_LOSS:
+    k = len(setting.prior)
+    if distance.records > 1:
         return None
-    return NoisePairs(knorm_steps(k, law.scale, records), _OF_LOGARITHMS)
+    return NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
 
 
 @_pairs.register
