@@ -63,11 +63,7 @@ def measure(size: int, prior: tuple[float, ...]) -> tuple[float, float, float, f
 
 
 def work(size: int, prior: tuple[float, ...]) -> int:
-    return (
-        two_categories.work(size, (prior[0], prior[1]))
-        if len(prior) == 2
-        else enumeration.work(size, prior, 1)
-    )
+    return two_categories.work(size, prior) if len(prior) == 2 else enumeration.work(size, prior, 1)
 
 
 def losses(largest: bool) -> None:

@@ -27,7 +27,6 @@ from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import (
     FEASIBLE_WORK,
-    WORST_OF_NOISE,
     Pairs,
     all_pairs,
     largest_group,
@@ -133,7 +132,7 @@ def worst_pair(setting: Setting) -> WorstPair | None:
     probabilities of pairs of data sets.
     """
     pairs = pairs_of(setting, ONE_RECORD, LARGEST_WORK)
-    if pairs is None or isinstance(pairs, WORST_OF_NOISE):
+    if pairs is None or setting.adds_noise:
         return None
     return _examine(setting, 1, False)[1]
 
@@ -362,7 +361,7 @@ def _loss_of_pairs(
     first = pairs_of(setting, ONE_RECORD, largest_work)
     if first is None:
         return proven
-    if isinstance(first, WORST_OF_NOISE):
+    if setting.adds_noise:
         return _loss_of_noise(proven, setting, distance, largest_work, renyi)
     group = min(d_in, largest_group(setting))
     renyi = renyi and work_of(setting.size, setting.prior) <= _RENYI_WORK

@@ -1,12 +1,10 @@
-"""Turn a law into the pairs of distributions that stand for all neighbours: one handler for each
-family of laws.
+"""Turn a law into the pairs of distributions that stand for all neighbours.
 
 Work is the number of probabilities to compare. Where it exceeds what the caller allows, or nothing
 is known, there are no pairs, and only a proven bound is to be had.
 """
 
-from functools import lru_cache, singledispatch
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from opendp_bayes.accounting.noise import (
     laplace_shift,
 )
 from opendp_bayes.mechanisms.exponential.permute_and_flip import LAW_ERROR
-from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, IntegerNoise
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
@@ -36,8 +34,6 @@ FEASIBLE_WORK = 20_000_000
 #: Groups of records are examined as long as the work for all of them is below this, and there are
 #: at most so many records in them.
 _GROUP_WORK, LARGEST_GROUP = 5_000_000, 8
-#: One pair that stands for all neighbours.
-WORST_OF_NOISE = (NoisePairs, GaussianPair)
 #: Of Laplace noise, the most outcomes of all counts that move, each of which has about as many as
 #: there are records.
 _MOST_OUTCOMES = 1 << 17
@@ -48,7 +44,7 @@ def work_of(size: int | None, prior: tuple[float, ...], distance: int = 1) -> in
     if size is None:
         return 0
     if len(prior) == 2:
-        return two_categories.work(size, (prior[0], prior[1]))
+        return two_categories.work(size, prior)
     return enumeration.work(size, prior, distance)
 
 
@@ -59,22 +55,32 @@ def pairs_of(
     """The pairs to examine for data sets at exactly this distance, or None where only the proven
     bound is to be had. Laplace noise is worst where all records are in one count.
     """
-    return _pairs(setting.law, setting, distance, largest_work) if setting.is_accounted else None
+    law, k = setting.law, len(setting.prior)
+    if law is None or not setting.is_accounted:
+        return None
+    if isinstance(law, AdditiveNoise):
+        return _of_counts(law.noise, law.moved(setting.size), distance)
+    if isinstance(law, SimplexNoise):
+        step = NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
+        return step if distance.records == 1 else None
+    return _of_candidates(law, setting, distance.records, largest_work)
 
 
 def all_pairs(setting: Setting, distance: Distance) -> list[Pairs | GaussianPair] | None:
-    """The pairs for every distance up to `distance`, or None if they cannot all be examined."""
+    """The pairs for every distance up to `distance`, or None if they cannot all be examined. Of
+    noise those of the largest are the worst.
+    """
     distance = distance.within(setting.size)
-    first = pairs_of(setting, distance, FEASIBLE_WORK) if distance.records else None
-    if first is None:
+    if not setting.adds_noise and distance.records > largest_group(setting):
         return None
-    if isinstance(first, WORST_OF_NOISE):
-        return [first]  # the largest distance is the worst
-    if distance.records > largest_group(setting):
-        return None
-    distances = map(Distance.of, range(1, distance.records + 1))
-    pairs_by_distance = [pairs_of(setting, nearer, FEASIBLE_WORK) for nearer in distances]
-    return [pairs for pairs in pairs_by_distance if pairs is not None]
+    nearer = map(Distance.of, range(1, distance.records + 1))
+    found = [
+        pairs_of(setting, one, FEASIBLE_WORK)
+        for one in ([distance] if setting.adds_noise else nearer)
+        if one.records
+    ]
+    pairs = [pairs for pairs in found if pairs is not None]
+    return pairs if pairs and len(pairs) == len(found) else None
 
 
 def largest_group(setting: Setting) -> int:
@@ -88,18 +94,10 @@ def largest_group(setting: Setting) -> int:
     return group
 
 
-@singledispatch
-def _pairs(
-    law: Any, setting: Setting, distance: Distance, largest_work: int
-) -> Pairs | GaussianPair | None:
-    return None
-
-
-@_pairs.register
-def _(
-    law: AdditiveNoise, setting: Setting, distance: Distance, largest_work: int
-) -> Pairs | GaussianPair | None:
-    noise, moved = law.noise, law.moved(setting.size)
+def _of_counts(
+    noise: IntegerNoise, moved: int, distance: Distance
+) -> NoisePairs | GaussianPair | None:
+    """The pair of `moved` counts with noise."""
     if isinstance(noise, DiscreteGaussian):
         return GaussianPair.worst(noise.scale, distance, moved)
     records = distance.records
@@ -109,39 +107,25 @@ def _(
     return NoisePairs(laplace_shift(records, noise), error, copies=moved)
 
 
-@_pairs.register
-def _(law: SimplexNoise, setting: Setting, distance: Distance, largest_work: int) -> Pairs | None:
-    k = len(setting.prior)
-    if distance.records > 1:
-        return None
-    return NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
-
-
-@_pairs.register
-def _(law: Flips, setting: Setting, distance: Distance, largest_work: int) -> Pairs | None:
-    size, prior, records = setting.size, setting.prior, distance.records
-    if size is None or enumeration.work(size, prior, records) > largest_work:
-        return None
-    error = LAW_ERROR + 2.0**-50 / law.scale
-    return enumeration.EnumeratedPairs(law, size, prior, records, error)
-
-
-@_pairs.register
-def _(
-    law: ExponentialWeights, setting: Setting, distance: Distance, largest_work: int
+def _of_candidates(
+    law: ExponentialWeights | Flips, setting: Setting, records: int, largest_work: int
 ) -> Pairs | None:
-    size, prior, records = setting.size, setting.prior, distance.records
-    if size is None or work_of(size, prior, records) > largest_work:
+    """All pairs of data sets of a mechanism that chooses a candidate."""
+    size, prior = setting.size, setting.prior
+    work = enumeration.work if isinstance(law, Flips) else work_of
+    if size is None or work(size, prior, records) > largest_work:
         return None
-    error = law.widths.log_error(size, setting.prior_array)
-    if len(prior) > 2:
+    if isinstance(law, Flips):
+        error = LAW_ERROR + 2.0**-50 / law.scale
+    else:
+        error = law.widths.log_error(size, setting.prior_array)
+    if len(prior) > 2 or isinstance(law, Flips):
         return enumeration.EnumeratedPairs(law, size, prior, records, error)
-    two = (prior[0], prior[1])
     widths = law.widths.widths(size, setting.prior_array)
     # Tabulated distances have a larger error than the sampler's, and sums over a window that of so
     # many roundings.
     tabulated = 2 * float(np.max(1 / widths)) * 2 * two_categories.TABLE_ERROR
     tabulated += 2.0**-51 * (size + 2)
     return two_categories.TwoCategoryPairs(
-        size, two, widths, records, error + tabulated, symmetric=prior[0] == prior[1]
+        size, prior, widths, records, error + tabulated, symmetric=prior[0] == prior[1]
     )

@@ -3,7 +3,7 @@
 A mechanism states its law, and accounting, inference and planning read the family, never the
 mechanism; an audit, which must not believe it, reads its probabilities and its draws. A new
 mechanism of a family here is one file and a line of the registry; a new family is a class here and
-a handler in accounting and in inference.
+a case in accounting and in inference.
 """
 
 import math

@@ -380,7 +380,7 @@ def test_pairs_are_compared_where_the_work_is_allowed(mechanism, prior, monkeypa
     of_flips = isinstance(mechanism, PermuteAndFlip)
     work = enumeration.work(9, prior, 1)
     if len(prior) == 2 and not of_flips:
-        work = two_categories.work(9, (prior[0], prior[1]))
+        work = two_categories.work(9, prior)
     assert of_flips or work_of(9, prior) == work
     assert pairs_of(Setting.of(mechanism, 9, prior), Distance.of(1), work) is not None
     assert pairs_of(Setting.of(mechanism, 9, prior), Distance.of(1), work - 1) is None

@@ -45,7 +45,7 @@ class TwoCategoryPairs:
     """
 
     size: int
-    prior: tuple[float, float]
+    prior: tuple[float, ...]
     widths: Floats
     distance: int
     log_error: float
@@ -81,14 +81,14 @@ class TwoCategoryPairs:
             )
 
 
-def work(size: int, prior: tuple[float, float]) -> int:
+def work(size: int, prior: tuple[float, ...]) -> int:
     """Number of distances that are needed."""
     pairs = (size + 1) // 2 if prior[0] == prior[1] else size + 1
     return pairs * (2 * window(size, prior) + 1)
 
 
 @lru_cache(maxsize=64)
-def window(size: int, prior: tuple[float, float]) -> int:
+def window(size: int, prior: tuple[float, ...]) -> int:
     """An offset beyond which every outcome has a divergence of at least `_FAR` from every data set;
     `size` if there is none.
     """
@@ -97,7 +97,7 @@ def window(size: int, prior: tuple[float, float]) -> int:
     )
 
 
-def _least_divergence(size: int, prior: tuple[float, float], offset: int) -> float:
+def _least_divergence(size: int, prior: tuple[float, ...], offset: int) -> float:
     """A lower bound on the divergence of outcomes at this offset from their data sets. It increases
     with the offset.
 
@@ -109,7 +109,7 @@ def _least_divergence(size: int, prior: tuple[float, float], offset: int) -> flo
 
 
 def distance_tables(
-    size: int, prior: tuple[float, float], reach: int, last: int, overlap: int
+    size: int, prior: tuple[float, ...], reach: int, last: int, overlap: int
 ) -> Iterable[tuple[int, Floats]]:
     """Blocks of data sets `first, ...`: the first, and `H(t, t + j)` of shape `(2 reach + 1, data
     sets)`, infinite where `t + j` is no outcome.
@@ -122,13 +122,13 @@ def distance_tables(
 
 @lru_cache(maxsize=4)
 def _cached_tables(
-    size: int, prior: tuple[float, float], reach: int, last: int, overlap: int
+    size: int, prior: tuple[float, ...], reach: int, last: int, overlap: int
 ) -> list[tuple[int, Floats]]:
     return list(_tables(size, prior, reach, last, overlap))
 
 
 def _tables(
-    size: int, prior: tuple[float, float], reach: int, last: int, overlap: int
+    size: int, prior: tuple[float, ...], reach: int, last: int, overlap: int
 ) -> Iterator[tuple[int, Floats]]:
     columns = max(_ENTRIES // (2 * reach + 1), 1)
     offsets = np.arange(-reach, reach + 1)[:, None]
@@ -138,13 +138,13 @@ def _tables(
         yield first, np.concatenate([_distances(prior, size, t, part) for part in parts])
 
 
-def _distances(prior: tuple[float, float], size: int, t: Integers, offsets: Integers) -> Floats:
+def _distances(prior: tuple[float, ...], size: int, t: Integers, offsets: Integers) -> Floats:
     table, outcome = distance_from_divergence(_divergence(prior, size, t, offsets)), t + offsets
     table[(outcome < 0) | (outcome > size)] = np.inf
     return table
 
 
-def _divergence(prior: tuple[float, float], size: int, t: Integers, offsets: Integers) -> Floats:
+def _divergence(prior: tuple[float, ...], size: int, t: Integers, offsets: Integers) -> Floats:
     """`-ln BC` between the posteriors of successive t and of `t + offset`, which are a column; only
     meaningful where both are data sets.
     """
