@@ -5,8 +5,7 @@ worst pairs where that is feasible, otherwise the bound that is proved; with δ,
 import math
 import sys
 from collections.abc import Callable, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, SupportsIndex, cast
@@ -168,26 +167,16 @@ def privacy_profile(
     >>> round(profile(0.25), 4), round(profile.epsilon(0.1), 4)
     (0.1505, 0.5101)
     """
-    setting = Setting.of(mechanism, size, prior)
-    distance = Distance.of(d_in).stated
-    return PrivacyProfile(setting.mechanism, setting.size, setting.prior, distance)
+    return PrivacyProfile(curve_of(Setting.of(mechanism, size, prior), Distance.of(d_in)))
 
 
 @dataclass(frozen=True)
 class PrivacyProfile:
     """`profile(epsilon)` is a certified δ, `profile.epsilon(delta)` a certified ε; `loss` holds the
     pure bounds. Made by `privacy_profile`.
-
-    Attributes
-    ----------
-    mechanism, size, prior, d_in : Mechanism, int or None, tuple, int or Distance
-        What it is of.
     """
 
-    mechanism: Mechanism
-    size: int | None
-    prior: tuple[float, ...]
-    d_in: int | Distance
+    _curve: "Curve"
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -221,12 +210,6 @@ class PrivacyProfile:
             raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
         return self._curve.epsilon(delta)
 
-    @property
-    def _curve(self) -> "Curve":
-        """The curve of a setting that caches keep, out of everybody's reach."""
-        setting = Setting(deepcopy(self.mechanism), self.size, self.prior)
-        return curve_of(setting, Distance.of(self.d_in))
-
 
 @dataclass(frozen=True, eq=False)
 class Curve:
@@ -237,7 +220,7 @@ class Curve:
     setting: Setting
     distance: Distance
     loss: PrivacyLoss
-    pairs: list[Pairs | GaussianPair] | None
+    pairs: list[Pairs | GaussianPair] | None = field(repr=False)
 
     @lru_cache(maxsize=4096)  # noqa: B019 - of a curve that `curve_of` keeps
     def delta(self, epsilon: float) -> float:
@@ -331,15 +314,18 @@ def delta_from_rho(rho: float, epsilon: float) -> float:
     """δ from the bound on ρ alone: `e^((α - 1) (α ρ - ε)) (1 - 1/α)^α / (α - 1)`, at about the best
     order α of all, each of which gives a bound (Canonne, Kamath and Steinke, Proposition 12).
     """
-    if not 0 < rho < math.inf:
+    if not 2.0**-900 < rho < math.inf:
         return float(rho > 0)
-    low, high = 1.01, (epsilon + 1) / (2 * rho) + 2
-    while high - low > 2.0**-20 * high:  # the logarithm of the bound is convex in the order
-        middle = (low + high) / 2
-        slope = (2 * middle - 1) * rho - epsilon + math.log1p(-1 / middle)
-        low, high = (middle, high) if slope < 0 else (low, middle)
-    log_delta = (high - 1) * (high * rho - epsilon) + high * math.log1p(-1 / high)
-    log_delta -= math.log(high - 1)
+
+    def slope(order: float) -> float:  # of the logarithm of the bound, which is convex
+        return (2 * order - 1) * rho - epsilon + math.log1p(-1 / order)
+
+    order = 1.01
+    if slope(order) < 0:
+        most = (epsilon + 1) / rho + 2
+        order = scipy.optimize.brentq(slope, order, most, rtol=2.0**-40, maxiter=2000)
+    log_delta = (order - 1) * (order * rho - epsilon) + order * math.log1p(-1 / order)
+    log_delta -= math.log(order - 1)
     return 1.0 if log_delta >= 0 else math.exp(log_delta) * float(_ROUNDING) + 2.0**-1000
 
 
@@ -418,29 +404,25 @@ def _concentrated_of(pairs: NoisePairs) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _examine(setting: Setting, distance: int, renyi: bool) -> tuple[PrivacyLoss, WorstPair | None]:
+def _examine(setting: Setting, distance: int, renyi: bool) -> tuple[PrivacyLoss, WorstPair]:
     """The largest losses over all pairs at exactly this distance, and the worst pair."""
     pairs = cast(Pairs, pairs_of(setting, Distance.of(distance), LARGEST_WORK))
-    error, worst = Fraction(pairs.log_error), None
-    spread = epsilon = rho = 0.0
+    error, worst = Fraction(pairs.log_error), WorstPair((), (), -1.0)
+    spread = rho = 0.0
     for block in pairs.blocks():
         smallest, largest = extremes(block)
         losses = np.maximum(largest, -smallest)
-        worst_index = int(np.argmax(losses))
-        if worst is None or losses[worst_index] > epsilon:
-            epsilon = float(losses[worst_index])
-            sets = (
-                tuple(block.first[worst_index].tolist()),
-                tuple(block.second[worst_index].tolist()),
-            )
-            worst = WorstPair(*sets, epsilon)
+        at = int(np.argmax(losses))
+        if losses[at] > worst.epsilon:
+            first, second = tuple(block.first[at].tolist()), tuple(block.second[at].tolist())
+            worst = WorstPair(first, second, float(losses[at]))
         spread = max(spread, float(np.max(largest - smallest)))
         if renyi:
             rho = largest_concentrated(block, pairs.log_error, rho)
     certified_range = round_up(Fraction(spread) + 4 * error)
     by_range = round_up(Fraction(certified_range) ** 2 / 8)
     loss = PrivacyLoss(
-        epsilon=round_up(Fraction(epsilon) + 2 * error),
+        epsilon=round_up(Fraction(worst.epsilon) + 2 * error),
         range=certified_range,
         rho=min(rho, by_range) if renyi else by_range,
     )

@@ -129,10 +129,7 @@ LOSSES = [
             ),
             EHD: OF_RARER,
             MECHANISMS.PermuteAndFlip(0.5): OF_RARER,
-            BETA: (
-                *(vary("size", 10**6, LARGER), vary("prior", (1e6, 1e6), LARGER)),
-                vary("delta", 0.1, SMALLER, size=10**6),
-            ),
+            BETA: (*(vary("size", 10**6, LARGER), vary("prior", (1e6, 1e6), LARGER)), PURE),
         }.items()
         for row in rows(
             *(type(mechanism).proven_loss, {"self": mechanism, "d_in": 1, **PAIR}, epsilon),
