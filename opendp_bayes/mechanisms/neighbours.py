@@ -95,12 +95,10 @@ class Distance:
         """
         left, squared = records, 0
         for largest, number in sorted(counts.items(), reverse=True):
-            used = min(number, left // largest) if largest else 0
-            left -= used * largest
-            squared += used * largest**2
-            if used < number and largest:
-                squared += left**2
-                left = 0
+            moved = min(left, number * largest)
+            whole, rest = divmod(moved, max(largest, 1))
+            squared += whole * largest**2 + rest**2
+            left -= moved
         return cls(records - left, squared, max(counts, default=0))
 
     @property

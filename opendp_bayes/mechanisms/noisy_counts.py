@@ -1,14 +1,14 @@
 """The common part of the mechanisms that add noise to counts."""
 
 import math
-from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.log_space import log_sums
-from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior, as_scale
-from opendp_bayes.mechanisms.laws import AdditiveNoise, Law, saturated
+from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
+from opendp_bayes.mechanisms.laws import AdditiveNoise, saturated
+from opendp_bayes.mechanisms.protocol import DrawnCounts
 
 #: Integers of listed noise that `log_pmf` may hold: noise vectors times categories.
 LARGEST_NOISE = 4_000_000
@@ -17,25 +17,8 @@ LARGEST_NOISE = 4_000_000
 NEGLIGIBLE = 31.0
 
 
-class NoisyCounts(ABC):
-    """Counts with integer noise. Subclasses are frozen dataclasses with a `scale`."""
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
-
-    @abstractmethod
-    def law(self, size: int | None, prior: Floats) -> Law:
-        """The noise, and which counts receive it."""
-
-    @abstractmethod
-    def project(self, drawn: Integers, size: int | None) -> Integers:
-        """Project draws, shape `(..., k)`, to counts; `size` is the number of records if public.
-
-        Post-processing, on which no loss depends.
-        """
+class NoisyCounts(DrawnCounts):
+    """Counts with integer noise."""
 
     def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
         """Draw with exact integer noise, shape `(draws, k)`; draws may be negative."""
@@ -49,10 +32,6 @@ class NoisyCounts(ABC):
             law.noise.draws(draws * true_counts.size).reshape(draws, true_counts.size) + true_counts
         )
         return law.completed(saturated(noised), total)
-
-    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
-        """`draws` releases, shape `(draws, k)`: draws made to look like counts."""
-        return self.project(self.draw(counts, prior, draws), int(as_counts(counts).sum()))
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, and their log-probabilities, shape `(c,)`; the prior does not

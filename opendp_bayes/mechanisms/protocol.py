@@ -2,12 +2,13 @@
 OpenDP constructors, the release.
 """
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_scale
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Law
 from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
@@ -90,6 +91,37 @@ class Lawful(Mechanism, Protocol):
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
         """Turn draws, shape `(..., k)`, into the counts that are released."""
+
+
+class DrawnCounts(ABC):
+    """A lawful mechanism that releases what it draws, made into counts. Subclasses are frozen
+    dataclasses with a `scale`.
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        # A float, whatever number was given.
+        object.__setattr__(self, "scale", as_scale(self.scale))
+
+    @abstractmethod
+    def law(self, size: int | None, prior: Floats) -> Law:
+        """Law of the draws, for `size` records (None where private); prior `(k,)`."""
+
+    @abstractmethod
+    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Draw exactly, shape `(draws, k)`."""
+
+    @abstractmethod
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """Project draws, shape `(..., k)`, to counts; `size` is the number of records if public.
+
+        Post-processing, on which no loss depends.
+        """
+
+    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """`draws` releases, shape `(draws, k)`: draws made to look like counts."""
+        return self.project(self.draw(counts, prior, draws), int(as_counts(counts).sum()))
 
 
 def is_lawful(mechanism: Mechanism) -> TypeGuard[Lawful]:

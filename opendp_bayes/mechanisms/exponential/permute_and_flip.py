@@ -4,7 +4,6 @@ than EHD of the same scale.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +29,7 @@ LAW_ERROR = 2.0**-38
 #: With this reach and this many nodes the quadrature of `log_pmf` has a truncation error below
 #: 1e-17 (docs: Numerics, "Permute-and-flip").
 _REACH = 40.0
-_NODES = 40
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,8 @@ class PermuteAndFlip(Chosen):
             candidate_distances(counts, prior) / self.scale
         )
 
-    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
-        """`draws` releases, shape `(draws, k)`: the law of the computed distances, taken as
+    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Draw candidates, shape `(draws, k)`: the law of the computed distances, taken as
         rational numbers, exactly.
         """
         counts, prior = self._checked(counts, prior)
@@ -140,11 +139,5 @@ def flip_quadrature(others: Floats) -> tuple[Floats, Floats, Floats]:
     Returns nodes and weights between 0 and 1, shape `(nodes,)` each, and the ends by which to
     multiply both, of the shape of `others`.
     """
-    points, weights = _legendre_nodes()
     ends = np.minimum(1.0, _REACH / np.maximum(others, 1e-300))
-    return (points + 1) / 2, weights / 2, ends
-
-
-@cache
-def _legendre_nodes() -> tuple[Floats, Floats]:
-    return np.polynomial.legendre.leggauss(_NODES)
+    return (_POINTS + 1) / 2, _WEIGHTS / 2, ends

@@ -7,7 +7,7 @@ therefore within `4 e` of the ideal one, and `certified_loss` adds that.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from fractions import Fraction
 
 import numpy as np
@@ -30,35 +30,19 @@ from opendp_bayes.mathematics.validation import (
     as_counts,
     as_distance,
     as_prior,
-    as_scale,
     as_size,
 )
 from opendp_bayes.mechanisms.laws import ExponentialWeights, Widths
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.protocol import DrawnCounts
 from opendp_bayes.samplers.exponential.hellinger_candidates import (
     HellingerSampler,
     check_categories,
 )
 
 
-class Chosen(ABC):
-    """A mechanism that chooses one of the candidates. Subclasses are frozen dataclasses with a
-    `scale`.
-    """
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
-
-    @abstractmethod
-    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
-        """`draws` releases, shape `(draws, k)`."""
-
-    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
-        """Draw as `sample` does, shape `(draws, k)`."""
-        return self.sample(counts, prior, draws)
+class Chosen(DrawnCounts):
+    """A mechanism that chooses one of the candidates."""
 
     def project(self, drawn: Integers, size: int | None) -> Integers:
         """Return the draw unchanged: it is counts already."""
@@ -144,7 +128,8 @@ class PosteriorExponential(Chosen, Widths):
     @abstractmethod
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
-    ) -> PrivacyLoss: ...
+    ) -> PrivacyLoss:
+        """Certified loss between data sets at distance `d_in`."""
 
     def log_error(self, size: int, prior: Floats) -> float:
         """As in `Widths`: both log-probabilities are within `2 exponent_error` of the ideal."""
@@ -171,10 +156,10 @@ class PosteriorExponential(Chosen, Widths):
             f"(scale={1 / epsilon:.3g}), which has the same loss," if math.isfinite(epsilon) else ""
         )
         raise ValueError(
-            f"scale={self.scale!r}: with size={size} and {prior.size} categories there are"
-            f" {_shown(log_candidates)} candidates, and about {math.floor(1000 * share) / 10}% or"
-            f" more of the releases of {type(self).__name__} would be uniform draws from them,"
-            f" whatever the data. Use KNormParameters{same_loss} or a smaller scale."
+            f"scale={self.scale!r}: with size={size} and {prior.size} categories there are so many"
+            f" candidates that about {math.floor(1000 * share) / 10}% or more of the releases of"
+            f" {type(self).__name__} would be uniform draws from them, whatever the data. Use"
+            f" KNormParameters{same_loss} or a smaller scale."
         )
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
@@ -194,8 +179,8 @@ class PosteriorExponential(Chosen, Widths):
             exponents = candidate_distances(counts, prior) / self.width(counts, prior)
         return candidates(size, k), -exponents - logsumexp(-exponents)
 
-    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
-        """`draws` releases, shape `(draws, k)`, for any number of records and categories, by
+    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Draw candidates, shape `(draws, k)`, for any number of records and categories, by
         `opendp_bayes.samplers.exponential.hellinger_candidates`.
         """
         counts, prior = self._checked(counts, prior)
@@ -257,12 +242,6 @@ def floor_and_peak(
         np.logaddexp(log_integral, 0.0), log_candidates + np.log(-np.expm1(-largest_exponents))
     )
     return log_candidates - largest_exponents, log_peak
-
-
-def _shown(logarithm: float) -> str:
-    """`exp(logarithm)` in scientific notation, which may be beyond the floats."""
-    exponent, rest = divmod(logarithm / math.log(10), 1)
-    return f"{10**rest:.1f}e{exponent:.0f}"
 
 
 def exponent_error(smallest_width: float, k: int) -> Fraction:
