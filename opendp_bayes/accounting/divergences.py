@@ -7,8 +7,10 @@ below move to the safe side (`docs/research/proofs.md`, "Exact accounting").
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
+import scipy
 
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -22,6 +24,8 @@ _FIRST_ORDERS, _RATIO, _ENOUGH, _SMALLEST = (2.0**-6, 0.1), 1.5, 40.0, 4e-5
 #: Pairs whose divergences are computed before the others are judged by them.
 _AT_A_TIME = 16
 _ENTRIES = 1 << 20  # of one array of tilted probabilities
+#: Of a sum of at most 2^20 positive terms.
+ROUNDING = 1 + Fraction(1, 2**32)
 
 
 @dataclass(frozen=True)
@@ -148,3 +152,22 @@ def concentrated(
         beyond = (largest_ratio + 2 * log_error) / (1 + t[-1])
         worst = np.maximum(worst, np.maximum(value.max(axis=(0, 1)), beyond))
     return worst * (1 + 2.0**-40)
+
+
+def delta_from_rho(rho: float, epsilon: float) -> float:
+    """δ from the bound on ρ alone: `e^((α - 1) (α ρ - ε)) (1 - 1/α)^α / (α - 1)`, at about the best
+    order α of all, each of which gives a bound (Canonne, Kamath and Steinke, Proposition 12).
+    """
+    if not 2.0**-900 < rho < math.inf:
+        return float(rho > 0)
+
+    def slope(order: float) -> float:  # of the logarithm of the bound, which is convex
+        return (2 * order - 1) * rho - epsilon + math.log1p(-1 / order)
+
+    order = 1.01
+    if slope(order) < 0:
+        most = (abs(epsilon) + 1) / rho + 2
+        order = scipy.optimize.brentq(slope, order, most, rtol=2.0**-40, maxiter=2000)
+    log_delta = (order - 1) * (order * rho - epsilon) + order * math.log1p(-1 / order)
+    log_delta -= math.log(order - 1)
+    return 1.0 if log_delta >= 0 else math.exp(log_delta) * float(ROUNDING) + 2.0**-1000

@@ -7,20 +7,20 @@ noise").
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
+from opendp_bayes.accounting.divergences import delta_from_rho
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.integer_noise import log_theta
 from opendp_bayes.mechanisms.neighbours import Distance
 
-#: Up to this t sums are taken term by term; beyond, integrals bound them.
+#: Up to this t sums are taken term by term; beyond, δ follows from ρ.
 _LARGEST_TABLE = 1e5
 #: Noise beyond this many t adds less than exp(-40) of a sum, which is bounded and added.
 _REACH = 9.0
@@ -29,10 +29,6 @@ _REACH = 9.0
 _ALIKE = 2.0
 #: Of more counts the remainders of a narrow law are not told apart.
 _MOST_APART = 128
-#: Relative error of an integral: of exponents below 745.
-_OF_INTEGRALS = Fraction(1, 2**32)
-#: Relative error of the two probabilities whose difference is taken.
-_CANCELLED = 2.0**-40
 #: More than what is lost in numbers too small for a float.
 _UNDERFLOW = Fraction(1, 2**1000)
 
@@ -58,8 +54,9 @@ class GaussianPair:
         number = max(1, (records + (largest % 2 == 0)) // (largest // 2 + 1))
         if _is_narrow(scale, moved * number) or number * largest**2 >= records**2:
             number, largest = 1, records
-        method = "exact" if number * largest == records else "proven"
-        return cls(scale, largest, moved * number, method)
+        pair = cls(scale, largest, moved * number)
+        is_exact = number * largest == records and pair._variance <= _LARGEST_TABLE**2
+        return replace(pair, method="exact" if is_exact else "proven")
 
     @classmethod
     def of(cls, scale: float, distance: int, moved: int) -> "GaussianPair":
@@ -71,12 +68,12 @@ class GaussianPair:
     @np.errstate(under="ignore")
     def delta(self, epsilon: float) -> float:
         """A certified upper bound on `E[(1 - exp(epsilon - L))+]`, for any epsilon."""
+        if self._variance > _LARGEST_TABLE**2:
+            return delta_from_rho(round_up(self._shift**2 / (2 * self._variance)), epsilon)
         crossing = Fraction(epsilon) * self._variance / self._shift - Fraction(self._shift) / 2
-        is_summed = self._variance <= _LARGEST_TABLE**2
-        value = self._sum(crossing) if is_summed else self._integral(crossing)
         of_weights = 2.0**-52 if self.scale >= _ALIKE else 2.0**-44  # relative, for each count
-        error = Fraction(self.moved * of_weights) + (0 if is_summed else _OF_INTEGRALS)
-        return min(1.0, round_up(Fraction(value) * (1 + error) + _UNDERFLOW))
+        value = Fraction(self._sum(crossing)) * (1 + Fraction(self.moved * of_weights))
+        return min(1.0, round_up(value + _UNDERFLOW))
 
     @np.errstate(under="ignore")
     def tail(self, first: int) -> tuple[Fraction, Fraction]:
@@ -130,36 +127,10 @@ class GaussianPair:
         nearest = first + np.arange(self._log_weights.size, dtype=np.float64)
         return float(np.exp(self._log_mass(nearest)).sum()) * (1 + float(self._variance) / first)
 
-    def _integral(self, crossing: Fraction) -> float:
-        """A sum of a function that rises to one peak and falls is at most its integral and the
-        peak.
-        """
-        t = math.sqrt(self._variance)
-        a, mu = float(crossing) / t, float(self._shift) / t
-        # P above a, and exp(epsilon) Q; the two densities are equal there.
-        upper, lower = ndtr(-a), math.exp(-(a**2) / 2) * erfcx((a + mu) / math.sqrt(2)) / 2
-        # The function is at most the density, and at most that times mu (x - a), largest at:
-        peak_at = (a + math.sqrt(a**2 + 4)) / 2
-        peak = min(
-            math.exp(-(max(a, 0.0) ** 2) / 2), math.exp(-(peak_at**2) / 2) * mu * (peak_at - a)
-        )
-        integral = min(upper - lower + upper * _CANCELLED, mu * _expected_excess(a))
-        return float(integral + peak / (t * math.sqrt(2 * math.pi)))
-
 
 def _is_narrow(scale: float, moved: int) -> bool:
     """True if the remainders of so many counts are too many to tell apart."""
     return scale < _ALIKE and moved > _MOST_APART
-
-
-def _expected_excess(a: float) -> float:
-    """`E[(X - a)+]` of a standard normal X. As `1 - exp(-y) <= y`, it bounds the integral with
-    nothing cancelled where mu is small.
-    """
-    density, root = math.exp(-(a**2) / 2), math.sqrt(2 * math.pi)
-    if a > 0:
-        return float(density * (1 / root - a * erfcx(a / math.sqrt(2)) / 2))
-    return float(density / root - a * ndtr(-a))
 
 
 @lru_cache(maxsize=1024)

@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
+    ROUNDING,
     WorstPair,
     concentrated,
+    delta_from_rho,
     extremes,
     hockey_stick,
     largest_concentrated,
@@ -48,8 +50,6 @@ LARGEST_WORK = 10_000_000_000
 #: Up to this many, the Rényi divergences of neighbours are computed; beyond, the range alone bounds
 #: the concentrated loss.
 _RENYI_WORK = 2_000_000
-#: Of a sum of at most 2^20 positive terms.
-_ROUNDING = 1 + Fraction(1, 2**32)
 
 
 def loss_of(
@@ -291,7 +291,7 @@ def _delta_of(pairs: Pairs | GaussianPair, epsilon: float) -> float:
     if error > 100:  # nothing is known of the probabilities
         return 1.0
     largest = max(float(hockey_stick(block, epsilon - 2 * error).max()) for block in pairs.blocks())
-    scaled = Fraction(largest) * Fraction(math.exp(2 * error)) * _ROUNDING
+    scaled = Fraction(largest) * Fraction(math.exp(2 * error)) * ROUNDING
     return min(1.0, round_up(scaled + Fraction(1, 2**1000)))
 
 
@@ -305,28 +305,9 @@ def delta_from_bounds(loss: PrivacyLoss, epsilon: float) -> float:
         return 0.0
     pure = -math.expm1(epsilon - loss.epsilon) / (1 + math.exp(-loss.epsilon))
     if loss.range > 700 or epsilon >= loss.range:
-        return min(1.0, pure * float(_ROUNDING))
+        return min(1.0, pure * float(ROUNDING))
     spread = math.exp(loss.range / 2) * -math.expm1((epsilon - loss.range) / 2)
-    return min(1.0, min(pure, spread**2 / math.expm1(loss.range)) * float(_ROUNDING))
-
-
-def delta_from_rho(rho: float, epsilon: float) -> float:
-    """δ from the bound on ρ alone: `e^((α - 1) (α ρ - ε)) (1 - 1/α)^α / (α - 1)`, at about the best
-    order α of all, each of which gives a bound (Canonne, Kamath and Steinke, Proposition 12).
-    """
-    if not 2.0**-900 < rho < math.inf:
-        return float(rho > 0)
-
-    def slope(order: float) -> float:  # of the logarithm of the bound, which is convex
-        return (2 * order - 1) * rho - epsilon + math.log1p(-1 / order)
-
-    order = 1.01
-    if slope(order) < 0:
-        most = (epsilon + 1) / rho + 2
-        order = scipy.optimize.brentq(slope, order, most, rtol=2.0**-40, maxiter=2000)
-    log_delta = (order - 1) * (order * rho - epsilon) + order * math.log1p(-1 / order)
-    log_delta -= math.log(order - 1)
-    return 1.0 if log_delta >= 0 else math.exp(log_delta) * float(_ROUNDING) + 2.0**-1000
+    return min(1.0, min(pure, spread**2 / math.expm1(loss.range)) * float(ROUNDING))
 
 
 # --- Without δ, from pairs of distributions

@@ -14,12 +14,7 @@ from opendp_bayes.mathematics.log_space import log_sums
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_distance, as_prior
-from opendp_bayes.mathematics.zero_sum import (
-    log_squares,
-    nearest_counts,
-    noise_vectors,
-    norm_to_list,
-)
+from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise, saturated
 from opendp_bayes.mechanisms.noisy_counts import LARGEST_NOISE, NEGLIGIBLE, NoisyCounts
@@ -84,24 +79,17 @@ class KNormParameters(NoisyCounts):
         k, size = counts.size, int(counts.sum())
         if k == 2:
             return super().log_pmf(counts, prior)
-        if size == 0:
-            return np.zeros((1, k), dtype=np.int64), np.zeros(1)
         # A candidate at distance d has at least the weight exp(-d / scale) of the noise that leads
         # straight to it; at the distance of the furthest one,
-        reach = size - int(counts.min())
-        log_rest = -reach / self.scale - NEGLIGIBLE
-        largest = norm_to_list(k, self.scale, log_rest, LARGEST_NOISE // k)
-        if largest is None:
+        log_rest = -(size - int(counts.min())) / self.scale - NEGLIGIBLE
+        listed = SimplexNoise(self.scale).listed(k, log_rest, LARGEST_NOISE // k)
+        if listed is None:
             raise self._too_many(k)
-        noise = noise_vectors(largest, k)
-        # How many noise vectors of each norm lead to each candidate; then a short sum for each.
-        norm = np.maximum(noise, 0).sum(axis=1)
-        places = ranks(nearest_counts(counts + noise, size), size) * (largest + 1) + norm
-        places, multiplicity = np.unique(places, return_counts=True)
-        released, norm = np.divmod(places, largest + 1)
-        log_p = np.log(multiplicity) - norm / self.scale - log_knorm_normaliser(k, self.scale)
+        noise, log_p = listed
         support = candidates(size, k)
-        return support, log_sums(released, log_p, len(support))
+        return support, log_sums(
+            ranks(self.project(counts + noise, size), size), log_p, len(support)
+        )
 
     def law(self, size: int | None, prior: Floats) -> AdditiveNoise | SimplexNoise:
         """Noise on the simplex; for two categories, discrete Laplace noise on the first."""
@@ -132,8 +120,3 @@ class KNormParameters(NoisyCounts):
         return PrivacyLoss(
             epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(epsilon**2 / 2)
         )
-
-
-def log_knorm_normaliser(k: int, scale: float) -> float:
-    """`ln sum_z exp(-||z||_1 / (2 scale))`, from the generating function of the shell sizes."""
-    return log_squares(k - 1, scale) - (k - 1) * math.log(-math.expm1(-1 / scale))

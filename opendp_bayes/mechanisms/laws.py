@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mathematics.zero_sum import exact_integers
+from opendp_bayes.mathematics.zero_sum import (
+    exact_integers,
+    log_squares,
+    noise_vectors,
+    norm_to_list,
+)
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise
 
 #: Draws beyond this are cut off, so that they fit into machine integers: post-processing.
@@ -93,6 +98,22 @@ class SimplexNoise:
     """Draws `x + z` with `P(z) ∝ exp(-||z||_1 / (2 scale))` on the integer z that sum to 0."""
 
     scale: float
+
+    def listed(self, k: int, log_rest: float, most: int) -> tuple[Integers, Floats] | None:
+        """Every z of k numbers up to a norm, shape `(c, k)`, beyond which all weigh less than
+        `exp(log_rest)` as `norm_to_list` says, and their log-probabilities, shape `(c,)`; None
+        where there are more than `most`.
+        """
+        largest = norm_to_list(k, self.scale, log_rest, most)
+        if largest is None:
+            return None
+        noise = noise_vectors(largest, k)
+        log_weights = -np.maximum(noise, 0).sum(axis=1) / self.scale
+        return noise, log_weights - self.log_normaliser(k)
+
+    def log_normaliser(self, k: int) -> float:
+        """`ln sum_z exp(-||z||_1 / (2 scale))`, from the generating function of the shell sizes."""
+        return log_squares(k - 1, self.scale) - (k - 1) * math.log(-math.expm1(-1 / self.scale))
 
 
 class Widths(ABC):

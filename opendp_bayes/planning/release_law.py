@@ -12,8 +12,6 @@ import numpy as np
 
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mathematics.zero_sum import noise_vectors, norm_to_list
-from opendp_bayes.mechanisms.knorm_parameters import log_knorm_normaliser
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
 from opendp_bayes.mechanisms.setting import Setting
 
@@ -98,12 +96,10 @@ def _of_noise(law: AdditiveNoise, setting: Setting, counts: Integers, largest: i
 
 def _of_simplex_noise(law: SimplexNoise, setting: Setting, counts: Integers) -> ReleaseLaw:
     k = counts.size
-    log_rest = math.log(_TAIL) + log_knorm_normaliser(k, law.scale)
-    largest = norm_to_list(k, law.scale, log_rest, _LARGEST_NOISE // k**2)
-    if largest is None:
+    listed = law.listed(k, math.log(_TAIL) + law.log_normaliser(k), _LARGEST_NOISE // k**2)
+    if listed is None:
         return _simulated(setting.projected(counts + _knorm_noise(law.scale, k)))
-    noise = noise_vectors(largest, k)
-    weights = np.exp(-np.maximum(noise, 0).sum(axis=1) / law.scale)
+    noise, weights = listed[0], np.exp(listed[1])
     return ReleaseLaw(setting.projected(counts + noise), weights / weights.sum())
 
 

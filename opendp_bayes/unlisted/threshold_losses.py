@@ -8,8 +8,9 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
+from opendp_bayes.accounting.divergences import delta_from_rho
 from opendp_bayes.accounting.gaussian import GaussianPair
-from opendp_bayes.accounting.losses import delta_from_rho, least_epsilon
+from opendp_bayes.accounting.losses import least_epsilon
 from opendp_bayes.mathematics.rounding import round_up, sum_up
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_number

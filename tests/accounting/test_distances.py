@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.losses import curve_of, delta_from_rho, loss_of
+from opendp_bayes.accounting.divergences import delta_from_rho
+from opendp_bayes.accounting.losses import curve_of, loss_of
 from opendp_bayes.accounting.pairs import all_pairs, largest_group
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting

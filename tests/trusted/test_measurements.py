@@ -13,7 +13,8 @@ from opendp.mod import OpenDPException
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.losses import curve_of, delta_from_bounds, delta_from_rho, loss_of
+from opendp_bayes.accounting.divergences import delta_from_rho
+from opendp_bayes.accounting.losses import curve_of, delta_from_bounds, loss_of
 from opendp_bayes.mechanisms import HellingerExponential, integer_noise, knorm_parameters
 from opendp_bayes.mechanisms.exponential import posterior_exponential as exponential
 from opendp_bayes.mechanisms.exponential.posterior_exponential import score_change
