@@ -378,9 +378,8 @@ def _loss_of_noise(
 
 def _concentrated_of(pairs: NoisePairs) -> float:
     """ρ of independent coordinates that move alike."""
-    single = NoisePairs(pairs.law, pairs.log_error)
-    block = next(single.blocks())
-    largest = concentrated(block, single.log_error, extremes(block)[1], FINE_ORDERS_LESS_ONE)
+    block = next(replace(pairs, copies=1).blocks())
+    largest = concentrated(block, pairs.log_error, extremes(block)[1], FINE_ORDERS_LESS_ONE)
     return pairs.copies * float(np.max(largest))
 
 

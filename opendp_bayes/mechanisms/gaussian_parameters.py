@@ -61,7 +61,7 @@ class GaussianParameters(NoisyCounts):
 
     def law(self, size: int | None, prior: Floats) -> AdditiveNoise:
         """Independent noise on all counts."""
-        lowest = 0 if self._is_clamped(size) else -math.inf
+        lowest = 0 if size is None or self.total == "private" else -math.inf
         return AdditiveNoise(
             DiscreteGaussian(self.scale), (True,) * prior.size, cut=(lowest, math.inf)
         )
@@ -70,7 +70,7 @@ class GaussianParameters(NoisyCounts):
         """Project draws, shape `(..., k)`: to the nearest counts that sum to `size`, or clamped to
         be non-negative.
         """
-        if size is None or self._is_clamped(size):
+        if size is None or self.total == "private":
             return np.maximum(drawn, 0)
         return nearest_counts(drawn, size, fair=True).astype(np.int64)
 
@@ -93,6 +93,3 @@ class GaussianParameters(NoisyCounts):
             root = math.sqrt(round_up(rho) * -math.log(delta))
             epsilon = round_up(rho + 2 * Fraction(upper_end(root, _FLOAT_ERROR)))
         return PrivacyLoss(epsilon=epsilon, range=math.inf, rho=round_up(rho), delta=delta)
-
-    def _is_clamped(self, size: int | None) -> bool:
-        return size is None or self.total == "private"

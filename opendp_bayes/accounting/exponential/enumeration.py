@@ -113,12 +113,6 @@ def arranged(counts: Integers, prior: tuple[float, ...]) -> Integers:
     return result
 
 
-def moves(distance: int, k: int) -> Integers:
-    """Every change of counts at this distance, shape `(m, k)`."""
-    changes = noise_vectors(distance, k)
-    return changes[np.abs(changes).sum(axis=1) == 2 * distance]
-
-
 @lru_cache(maxsize=8)
 def _chunks(
     size: int, prior: tuple[float, ...], distance: int
@@ -147,7 +141,8 @@ def pairs_of_orbits(
     """One pair of each orbit of pairs whose first data set is in `here`, which are arranged: places
     in `here`, and the second data sets.
     """
-    steps = moves(distance, len(prior))
+    steps = noise_vectors(distance, len(prior))
+    steps = steps[np.abs(steps).sum(axis=1) == 2 * distance]
     there = (here[:, None] + steps[None]).reshape(-1, len(prior))
     from_orbit = np.repeat(np.arange(len(here)), len(steps))
     valid = (there >= 0).all(axis=1)
