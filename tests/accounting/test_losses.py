@@ -240,11 +240,12 @@ def test_the_papers_constant_is_noticed() -> None:
 @pytest.mark.parametrize("scale", [1 / 41, 0.7, 20.0])
 @pytest.mark.parametrize("distance", [1, 2, 7])
 def test_k_norm_noise_of_several_records(scale: float, distance: int) -> None:
-    """ρ of one record times the square of their number; δ from the bounds."""
+    """ρ of one record times the square of their number, or ε; δ from the bounds."""
     of = {"size": 100, "prior": (1.0, 1.0, 1.0)}
     one, several = (exact_loss(KNormParameters(scale), **of, d_in=d) for d in (1, distance))
     assert several.epsilon == pytest.approx(distance / scale)
-    assert several.rho == pytest.approx(min(distance**2 * one.rho, several.epsilon**2 / 2))
+    bounds = (distance**2 * one.rho, several.epsilon**2 / 2, several.epsilon)
+    assert several.rho == pytest.approx(min(bounds))
     profile = privacy_profile(KNormParameters(scale), **of, d_in=distance)
     assert profile.method == ("exact" if distance == 1 else "proven")
 
