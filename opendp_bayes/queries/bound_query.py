@@ -33,6 +33,7 @@ from opendp_bayes.queries.mechanism_choice import (
 )
 from opendp_bayes.queries.question import Countable, LeftOut, Question
 from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.release_format.merging import merged_parts
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import descriptor_of
@@ -210,12 +211,12 @@ def ask(
         Release.of,
         learned_prior=question.learned,
         ordered=tuple(question.ordered or ()),
-        parts=question.parts,
+        parts=merged_parts(question.merge),
         columns=question.columns,
     )
     if groups_and_labels(space.categories)[0]:
         if space.size is None:
-            check_for_groups(mechanism, template)
+            check_for_groups(template)
         result = partial(split_of(space), columns=question.columns)
     is_value = not isinstance(mechanism, str)
     fit = fit_of(

@@ -194,14 +194,12 @@ def table_of(
     cells = [as_cell(cell, len(shape)) for cell in question.cells]
     index = np.full(shape, -1)
     for number, cell in enumerate(cells):
-        absent = [x for x, numbers in zip(cell, places, strict=True) if identity(x) not in numbers]
-        if absent:
-            raise ValueError(
-                f"cells: {cell!r} has {absent[0]!r}, which is not a label of its column."
+        try:
+            corner = tuple(
+                numbers[identity(label)] for label, numbers in zip(cell, places, strict=True)
             )
-        corner = tuple(
-            numbers[identity(label)] for label, numbers in zip(cell, places, strict=True)
-        )
+        except (KeyError, TypeError):  # a list has no hash
+            raise ValueError(f"cells: {cell!r} has what is not a label of its column.") from None
         if index[corner] >= 0:
             raise ValueError(f"cells: {cell!r} is there twice.")
         index[corner] = number

@@ -2,7 +2,6 @@
 
 from collections.abc import KeysView, Sequence
 from dataclasses import dataclass
-from datetime import date
 from enum import EnumMeta
 from typing import Any
 
@@ -17,8 +16,8 @@ from opendp_bayes.release_format.labels import distinct, look_alike, place_of, p
 from opendp_bayes.trusted.cells import Axis
 from opendp_bayes.trusted.kinds import TYPE_OF, ColumnKind
 
-#: In place of the categories: those that private counts show.
-DISCOVER = "discover"
+#: Taken for a wish to have the categories discovered.
+_DISCOVER = "discover"
 
 
 @dataclass(frozen=True)
@@ -143,13 +142,6 @@ def public_values(
 DIFFER = "differ in nothing but blanks around them or the form of Unicode"
 
 
-#: A margin says that they are public, not what they are; OpenDP reads them.
-_FROM_A_MARGIN = (
-    " Where a margin makes them public, OpenDP's own query for group lengths says what they are"
-    " (docs/groups.md, 'Groups and sizes from a margin')."
-)
-
-
 def _labels(
     column: str, kind: ColumnKind, categories: Any, argument: str, *, of_groups: bool
 ) -> list[Any]:
@@ -164,30 +156,25 @@ def _labels(
                 f"{argument}=None: column {column!r} of type {kind.type} does not declare"
                 f" its {'groups' if of_groups else 'categories'}. Pass categories="
                 f"{f'{{{column!r}: [...]}}' if of_groups else ''}, or cast the column to pl.Enum in"
-                f" the plan.{_FROM_A_MARGIN if of_groups else ''}"
+                " the plan. Where a margin makes them public, OpenDP's own query for group lengths"
+                " says what they are (docs/groups.md, 'Groups and sizes from a margin')."
             )
         categories = kind.declared
-    if hasattr(categories, "tolist"):  # of numpy and pandas
-        categories = categories.tolist()
-    elif isinstance(categories, (pl.Series, KeysView, EnumMeta)):
-        categories = list(categories)
-    if isinstance(categories, str) and categories == DISCOVER:
-        raise ValueError(
-            f"{argument}={DISCOVER!r}: column {column!r} must have its categories listed in this"
-            f" query. Discover them by one of their own, ob.discover(query, {column!r}), and list"
-            " those that its release shows."
-        )
-    if isinstance(categories, str) or not isinstance(categories, Sequence):
+    if isinstance(categories, str) or not (
+        hasattr(categories, "tolist")  # of numpy and pandas
+        or isinstance(categories, (Sequence, pl.Series, KeysView, EnumMeta))
+    ):
         raise TypeError(
-            f"{argument}={told(categories)}: must be a sequence of labels, as in ['yes', 'no']."
+            f"{argument}={told(categories)}: must be a sequence of labels, as in ['yes', 'no']; or"
+            f" discover them by ob.discover(query, {column!r})."
         )
-    if not categories:
+    if not len(categories):
         raise ValueError(
             f"{argument}=[]: must name at least one {'group' if of_groups else 'category'}."
         )
     check_cells(argument, len(categories))
     labels = list(map(plain, categories))
-    if labels == [DISCOVER]:
+    if labels == [_DISCOVER]:
         raise ValueError(
             f"{argument}={labels!r}: is one category of that name. Ask ob.discover(query,"
             f" {column!r}), or give the category another name in the plan, by replace."
@@ -197,42 +184,19 @@ def _labels(
 
 def _check_fit(labels: Sequence[Any], kind: ColumnKind, column: str, shown: str) -> None:
     """Raise `TypeError` or `ValueError` for the first label that a column cannot hold."""
-    misfits = _misfits(labels, kind)
-    if not misfits:
-        return
-    label = misfits[0]
-    expected = TYPE_OF[kind.kind]
-    if type(label) is not expected:
-        is_plain = label is None or isinstance(label, (str, int, float))
-        wrong = repr(label) if is_plain else type(label).__name__
-        raise TypeError(
-            f"{shown}: {wrong} does not fit a column of type {kind.type}; each must be"
-            f" {expected.__name__}.{_to_write(label, expected, column)}"
+    for label in _misfits(labels, kind):
+        expected = TYPE_OF[kind.kind].__name__
+        if type(label).__name__ != expected:
+            raise TypeError(
+                f"{shown}: {told(label)} does not fit a column of type {kind.type}; each must be"
+                f" {expected}. Write labels as the data do, 1 or '1', or cast the column, as in"
+                f" pl.col({column!r}).cast(pl.Int64, strict=False); nulls have a label of their own"
+                " by nulls='missing'."
+            )
+        raise ValueError(
+            f"{shown}: {label!r} is not in the Enum of column {column!r}, or is outside the range"
+            " of 64-bit integers; it can never occur. Leave it out."
         )
-    if kind.declared is None:
-        raise ValueError(f"{shown}: {label!r} is outside the range of 64-bit integers.")
-    raise ValueError(
-        f"{shown}: {label!r} is not in the Enum of column {column!r}; it can never occur."
-    )
-
-
-def _to_write(label: Any, expected: type, column: str) -> str:
-    """A sentence on what to write instead of a label of another type."""
-    if label is None:
-        return " Nulls have a label of their own by nulls=, such as nulls='missing'."
-    if isinstance(label, float) and label.is_integer():
-        return f" Write {expected(int(label))!r}."
-    if expected is str and isinstance(label, int):
-        kind = "Boolean" if isinstance(label, bool) else "Int64, strict=False"
-        return (
-            f" Write it as text, as the data do, such as {str(label)!r}, or cast the column, as in"
-            f" pl.col({column!r}).cast(pl.{kind})."
-        )
-    if expected is str and isinstance(label, date):
-        return f" Write it as text, such as {str(label)!r}."
-    if expected is int and isinstance(label, str) and label.strip().lstrip("-").isdecimal():
-        return f" Write {int(label)} without quotes."
-    return ""
 
 
 def check_new(policy: str, label: Label, labels: Sequence[Label]) -> None:

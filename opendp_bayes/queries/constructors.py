@@ -19,9 +19,9 @@ from opendp_bayes.mechanisms import (
     SmoothHellingerExponential,
 )
 from opendp_bayes.mechanisms.neighbours import default_total
-from opendp_bayes.mechanisms.protocol import noises_every_count
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries.base import releasing, split_of
+from opendp_bayes.queries.mechanism_choice import check_for_groups
 from opendp_bayes.trusted.boundary import descriptor_of, require_features
 from opendp_bayes.trusted.measurements import drawer, make_measurement
 from opendp_bayes.trusted.opendp_internals import to_then
@@ -73,11 +73,8 @@ def make_mechanism(
     space = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial")
     if not groups_and_labels(space.categories)[0]:
         return releasing(measurement)
-    if space.size is None and not noises_every_count(mechanism):
-        raise ValueError(
-            f"mechanism={mechanism}: must noise every count, because the numbers of records of the"
-            " groups are private; use LaplaceParameters(scale, total='private')."
-        )
+    if space.size is None:
+        check_for_groups(mechanism)
     return releasing(measurement, split_of(space))
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from opendp_bayes.accounting.calibration import counts_in_proportion, fitted, smallest_scale
-from opendp_bayes.mathematics.telling import meant, told
+from opendp_bayes.mathematics.telling import listed_names, meant, told
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 from opendp_bayes.mechanisms.registry import load_mechanism
@@ -86,36 +86,27 @@ def named_mechanism(mechanism: str, options: dict[str, Option]) -> type[Mechanis
     )
     for option in options:
         if option not in accepted:
-            of_survey = option in (*ARGUMENTS, "share")
-            remedy = (
-                "a question of ob.survey takes it"
-                if of_survey
-                else "check its spelling, or name the mechanism it belongs to"
-                if kind is None
-                else f"its options are {', '.join(accepted)}"
-            )
-            hint = "" if of_survey else meant(option, [*accepted, *ARGUMENTS, "mechanism"])
+            others = [name for name in (*accepted, *ARGUMENTS, "mechanism") if name != option]
             raise TypeError(
                 f"{option}={told(options[option])}: is neither an argument of a posterior nor an"
-                f" option of mechanism={told(mechanism)}; {remedy}. The scale follows from the"
-                f" budget.{hint}"
+                f" option of mechanism={told(mechanism)}, which has"
+                f" {listed_names(accepted) or 'none'}. Check its spelling, or name the mechanism it"
+                " belongs to; merge and share belong to questions of"
+                f" ob.survey. The scale follows from the budget.{meant(option, others)}"
             )
     return kind
 
 
-def check_for_groups(mechanism: str | Mechanism, template: Mechanism | None) -> None:
-    """Refuse, for a query per group, all that does not noise every count, such as Laplace noise
-    with a private total and Gaussian noise.
+def check_for_groups(mechanism: Mechanism | None) -> None:
+    """Refuse, for a query per group, all that does not noise every count, as Laplace noise with a
+    private total and Gaussian noise do.
 
     The other mechanisms need the public number of records of each group, which a changed record can
     change.
     """
-    if template is None or noises_every_count(template):
-        return
-    total = getattr(template, "total", None)
-    shown = f"mechanism={told(mechanism)}" if total in (None, "private") else f"total={told(total)}"
-    raise ValueError(
-        f"{shown}: needs a public number of records, and those of the groups are private: a record"
-        " may be in any group, and a changed one may move to another. Use mechanism='auto', or"
-        " LaplaceParameters(scale, total='private')."
-    )
+    if mechanism is not None and not noises_every_count(mechanism):
+        raise ValueError(
+            f"mechanism={mechanism}: needs a public number of records, and those of the groups are"
+            " private: a record may be in any group, and a changed one may move to another. Use"
+            " mechanism='auto', or LaplaceParameters(scale, total='private')."
+        )

@@ -11,9 +11,9 @@ from opendp.context import Query
 from opendp.mod import Transformation
 
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_names
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import plain
-from opendp_bayes.release_format.merging import merged_parts
 from opendp_bayes.trusted.spaces import Prior
 
 
@@ -63,10 +63,6 @@ class Variable:
     nulls: Value | LeftOut | None = None
     unknown: Value | LeftOut | None = None
 
-    def __post_init__(self) -> None:
-        for policy in ("nulls", "unknown"):
-            object.__setattr__(self, policy, plain(getattr(self, policy)))
-
 
 @dataclass(frozen=True)
 class Question:
@@ -109,13 +105,6 @@ class Question:
         return isinstance(self.prior, str) and self.prior == "learned"
 
     @property
-    def parts(self) -> tuple[tuple[Label, ...], ...]:
-        """The labels that each merged category stands for, cells as tuples; empty where none are
-        merged.
-        """
-        return merged_parts(self.merge or {})
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(variable.column for variable in self.variables)
@@ -144,49 +133,32 @@ class Question:
         ValueError, TypeError
             Where they do not fit each other.
         """
-        names, joint = _as_names(column, "column"), not isinstance(column, str)
-        of_groups = [] if by is None else _as_names(by, "by")
-        for shared in (shared for shared in names if shared in of_groups):
+        names, joint = as_names(column, "column"), not isinstance(column, str)
+        of_groups = [] if by is None else as_names(by, "by")
+        every = [*names, *of_groups]
+        if not names or (by is not None and not of_groups) or len(set(every)) < len(every):
             raise ValueError(
-                f"by={shared!r}: is a column that is asked for, so every group would have one"
-                " category alone. Group by another column."
+                f"column={told(column)}, by={told(by)}: must name at least one column each, and no"
+                " column twice: of a column that makes groups, each has one category alone."
             )
         if joint and categories is not None and not isinstance(categories, Mapping):
             raise TypeError(
                 f"categories={told(categories)}: of several columns, must be a mapping from the"
                 f" name of each to its labels, as in categories={{{names[0]!r}: [...]}}."
             )
-        if not (cells is None or isinstance(cells, Sequence)):
-            raise TypeError(f"cells={told(cells)}: must be a list of tuples of labels.")
-        if cells is not None and not joint:
-            raise ValueError(
-                f"cells={told(cells)}: belongs to a joint table; pass several columns, as in"
-                " ['region', 'vote']."
+        if cells is not None and not (joint and isinstance(cells, Sequence)):
+            raise TypeError(
+                f"cells={told(cells)}: must be a list of tuples of labels, of a joint table; pass"
+                " several columns, as in ['region', 'vote']."
             )
         by_argument = {"categories": categories, "nulls": nulls, "unknown": unknown}
         spread = [
             _of_columns(value, names, of_groups, argument)
             for argument, value in by_argument.items()
         ]
-        variables = tuple(map(Variable, [*names, *of_groups], *spread))
+        variables = tuple(map(Variable, every, *spread))
         groups = variables[len(names) :]
         return cls(variables[: len(names)], joint, cells=cells, groups=groups, **others)
-
-
-def _as_names(columns: Any, argument: str) -> list[str]:
-    """The names of one column or several."""
-    if isinstance(columns, str):
-        return [columns]
-    if not isinstance(columns, Sequence) or not all(isinstance(column, str) for column in columns):
-        raise TypeError(
-            f"{argument}={told(columns)}: must be the name of a column, a str, or a list of names;"
-            " list its values in categories=, and compute a new column in the plan first."
-        )
-    if not columns or len(set(columns)) < len(columns):
-        raise ValueError(
-            f"{argument}={told(columns)}: must name at least one column, and each once."
-        )
-    return list(columns)
 
 
 def _of_columns(value: Any, names: list[str], of_groups: list[str], argument: str) -> list[Any]:
@@ -194,7 +166,7 @@ def _of_columns(value: Any, names: list[str], of_groups: list[str], argument: st
     own, None where it names none; any other value holds for every column asked for.
     """
     if not isinstance(value, Mapping):
-        return [value] * len(names) + [None] * len(of_groups)
+        return [plain(value)] * len(names) + [None] * len(of_groups)
     columns = [*names, *of_groups]
     unknown = [column for column in value if column not in columns]
     if unknown:
@@ -204,17 +176,14 @@ def _of_columns(value: Any, names: list[str], of_groups: list[str], argument: st
             f"{argument}={told(value)}: {unknown[0]!r} is not among the columns asked for{groups},"
             f" which are {', '.join(map(repr, columns))}{remedy}."
         )
-    return [value.get(column) for column in columns]
+    return [plain(value.get(column)) for column in columns]
 
 
 def as_cell(cell: Any, length: int) -> tuple[Value, ...]:
     """A cell as a tuple of labels, one for each column."""
     if isinstance(cell, str) or not isinstance(cell, Sequence) or len(cell) != length:
         raise TypeError(f"cells: {cell!r} must be a tuple of {length} labels, one for each column.")
-    labels = tuple(map(plain, cell))
-    if any(type(label) not in (str, int, bool) for label in labels):
-        raise TypeError(f"cells: {cell!r} must hold labels (str, int, bool).")
-    return labels
+    return tuple(map(plain, cell))
 
 
 @runtime_checkable

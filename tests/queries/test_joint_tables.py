@@ -203,9 +203,9 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ({"column": []}, ValueError, r"column=\[\]: .*at least one"),
-        ({"column": ["vote", "vote"]}, ValueError, "and each once"),
-        ({"column": ["vote", 5]}, TypeError, r"column=\['vote', 5\]: .*name of a"),
+        ({"column": []}, ValueError, r"column=\[\], by=None: .*at least one"),
+        ({"column": ["vote", "vote"]}, ValueError, "and no column twice"),
+        ({"column": ["vote", 5]}, TypeError, r"column=\['vote', 5\]: .*list of names"),
         ({"column": ["region", "vote", "x"]}, ValueError, "column='x': is not a column"),
         ({"categories": ["yes"]}, TypeError, r"categories=\['yes'\]: of several columns"),
         ({"categories": {"x": ["yes"]}}, ValueError, "'x' is not among"),
@@ -221,7 +221,8 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
         ({"cells": [("north",)]}, TypeError, r"cells: \('north',\) .*tuple of 2"),
         ({"cells": [("north", "yes", "x")]}, TypeError, r"cells: \('north', .*tuple of 2"),
         ({"cells": ["no"]}, TypeError, r"cells: 'no' .*tuple of 2"),
-        ({"cells": [("north", 0.5)]}, TypeError, "must hold labels"),
+        ({"cells": [("north", 0.5)]}, ValueError, r"\('north', 0.5\) .*not a label"),
+        ({"cells": [("north", ["no"])]}, ValueError, r"\('north', \['no'\]\) .*not a label"),
         ({"cells": [("north", "x")]}, ValueError, r"\('north', 'x'\) .*not a label"),
         ({"cells": CELLS + CELLS[:1]}, ValueError, "is there twice"),
         (
@@ -229,7 +230,7 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
             ValueError,
             r"cells=\[.*\]: .*at least 2",
         ),
-        ({**ONE, "cells": CELLS}, ValueError, "belongs to a joint table"),
+        ({**ONE, "cells": CELLS}, TypeError, "of a joint table"),
         ({**ONE, "unknown": ("a", "b")}, TypeError, r"unknown=\('a', 'b'\): must be a label"),
     ],
 )

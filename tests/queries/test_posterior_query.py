@@ -327,13 +327,17 @@ POSITIVE = "every entry must be greater than 0"
 EXPONENTIAL = ob.mechanisms.HellingerExponential(1.0)
 BY_NAME = {"mechanism": EXPONENTIAL.name}
 REFUSED = [
-    ({"column": 3}, TypeError, r"column=.*: .*name of a column"),
+    ({"column": 3}, TypeError, r"column=3: .*a name, a str, or a list of names"),
     ({"mechanism": ob.LaplaceParameters}, TypeError, "mechanism=.*must be 'auto', the name"),
     ({"mechanism": 3}, TypeError, "mechanism=3: must be 'auto', the name"),
     ({"mechanism": "gaussian"}, ValueError, "='gaussian': is not .*; available: .*hellinger_exp"),
     ({"mechanism": EXPONENTIAL, "gamma": 1.0}, TypeError, "gamma: cannot be added to a mechanism"),
-    ({"gamma": 1.0}, TypeError, "gamma=1.0: .* nor an option of mechanism='auto'; .* name the"),
-    (BY_NAME | {"noise": "floored"}, TypeError, "noise='floored': .* option .*options are sensiti"),
+    ({"gamma": 1.0}, TypeError, "gamma=1.0: .* nor an option of mechanism='auto', .* name the"),
+    (
+        BY_NAME | {"noise": "floored"},
+        TypeError,
+        "noise='floored': .* option .*which has 'sensitivity'",
+    ),
     (BY_NAME | {"scale": 2.0}, TypeError, "scale"),
     ({"mechanism": f"smooth_{EXPONENTIAL.name}", "gamma": -1.0}, ValueError, "gamma=-1.0: must be"),
     (BY_NAME | {"sensitivity": "local", "size": 150}, ValueError, "loss exceeds .* at every scale"),

@@ -186,7 +186,7 @@ REFUSED = {
     "no policy": ({}, {"unknown": None}, ValueError, "unknown=None: column 'values' of type"),
     "no categories": ({}, {"categories": None}, ValueError, "categories=None: column 'values'"),
     "of a public number": ({"size": 4}, DROPPED, ValueError, r"ob\.DROP leaves .* is public"),
-    "cells": ({}, {"cells": [("a",)]}, ValueError, "cells=.*: belongs to a joint table"),
+    "cells": ({}, {"cells": [("a",)]}, TypeError, "cells=.*: must be .* of a joint table"),
     "floats": ({"atom": "f64"}, {}, TypeError, "must be a vector of text, integers or booleans"),
     "another metric": (DISCRETE, {}, ValueError, r"DiscreteDistance\(\): must be symmetric_dist"),
 }
