@@ -3,28 +3,18 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.telling import told, warn
-from opendp_bayes.mathematics.validation import (
-    Floats,
-    Integers,
-    as_choice,
-    as_numbers,
-    as_prior,
-    as_scale,
-    as_size,
-)
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import Floats, as_choice, as_numbers, as_prior, as_scale
 from opendp_bayes.mechanisms.gaussian_parameters import GaussianParameters
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
-from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Label, Value
-from opendp_bayes.release_format.labels import distinct, in_order, plain, spare
+from opendp_bayes.release_format.labels import distinct, in_order, plain
 from opendp_bayes.release_format.merging import merged_parts, merged_places
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import Release
@@ -37,9 +27,6 @@ Noise = Literal["discrete", "floored", "rounded"]
 _SMALLEST_ROUNDED = 1.0
 #: Larger numbers are no counts, and their sums would not fit machine integers.
 _LARGEST = 2.0**53
-_KINDS = (str, bool, int)
-#: Counts are taken for clamped whose zeros are less probable than `exp(_UNLIKELY)`, 1e-6.
-_UNLIKELY = -13.8
 
 
 def noisy_counts(
@@ -64,7 +51,8 @@ def noisy_counts(
     from the other's by less than 1e-3 in any cumulative probability.
 
     Refuses fractions where the noise has none, their absence where it has, and Gaussian noise on
-    floats of a scale below 1. Warns where counts look clamped at 0.
+    floats of a scale below 1. It cannot know that counts were clamped: small ones would be taken
+    for larger ones.
 
     Parameters
     ----------
@@ -121,8 +109,6 @@ def noisy_counts(
         parts, axes, labels, shape = merged_parts(merge), (), tuple(merge), (len(merge),)
     numbers = _in_order(counts, labels, shape)
     parameters, draws = as_drawn(numbers, mechanism, noise, as_scale(scale))
-    warn_of_clamped(np.array(draws), parameters, len(labels))
-    public = None if size is None else as_size(size)
     learned = isinstance(prior, str) and bool(as_choice(prior, "prior", ("learned",)))
     concentration = as_prior(1.0 if learned else prior, len(labels))
     return Release(
@@ -130,7 +116,7 @@ def noisy_counts(
         categories=labels,
         prior=tuple(concentration.tolist()),
         mechanism=parameters,
-        guarantee=PrivacyGuarantee.none(public),
+        guarantee=PrivacyGuarantee.none(size),
         axes=axes,
         learned_prior=learned,
         parts=parts,
@@ -153,12 +139,10 @@ def as_labels(column: str, values: Iterable[Any]) -> tuple[Any, ...]:
     """Different labels of one column, with a name for nulls."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{column}={told(values)}: must be a list of labels, or a mapping to them.")
-    labels_listed = list(map(plain, values))
-    null = spare("(null)", [label for label in labels_listed if label is not None])
-    labels = tuple(null if label is None else label for label in labels_listed)
+    labels = tuple("(null)" if label is None else plain(label) for label in values)
     if len(labels) < 2 or len(distinct(labels)) < len(labels):
         raise ValueError(f"{column}={told(values)}: must be at least 2 different labels.")
-    if not all(isinstance(label, _KINDS) for label in labels):
+    if not all(isinstance(label, (str, bool, int)) for label in labels):
         raise TypeError(f"{column}={told(values)}: every label must be a str, bool or int.")
     return labels
 
@@ -203,16 +187,12 @@ def as_drawn(
             f"counts={told(counts.tolist())}: must be finite, and at most 2^53 in size."
         )
     discrete, whole = noise == "discrete", bool(np.all(counts == np.rint(counts)))
-    if discrete and not whole:
+    if discrete != whole:
         raise ValueError(
-            f"counts: have fractions, which {noise!r} noise does not draw; give"
-            f" noise={on_floats!r} where it was added to floats. Counts that were scaled or"
-            " averaged are no noisy counts."
-        )
-    if whole and not discrete:
-        raise ValueError(
-            "counts: are all whole, which noise on floats does not draw; give noise='discrete'"
-            " where it was added to integers, or the numbers as they were before rounding."
+            f"counts: {'are all whole' if whole else 'have fractions'}, which noise={noise!r} does"
+            f" not draw; must be whole of noise='discrete' on integers, and of noise={on_floats!r}"
+            " on floats as they were before rounding. Counts that were scaled or averaged are no"
+            " noisy counts."
         )
     if noise != "rounded" and mechanism == LaplaceParameters.name:
         parameters = LaplaceParameters(scale, noise=noise, total="private")
@@ -224,16 +204,3 @@ def as_drawn(
         )
     width = scale if discrete else math.sqrt(scale**2 + 1 / 12)
     return GaussianParameters(width, total="private"), tuple(map(int, np.rint(counts)))
-
-
-def warn_of_clamped(noisy_counts: Integers, mechanism: Mechanism, k: int) -> None:
-    """Warn where so many counts are 0 and none is negative, as noise hardly draws them."""
-    noise = cast(AdditiveNoise, Setting(mechanism, None, (1.0,) * k).law).noise
-    zeros = int(np.count_nonzero(noisy_counts == 0))
-    log_share = float(noise.log_mass(0) - noise.log_at_most(0))  # of 0 among what is at most 0
-    if noisy_counts.min() >= 0 and zeros * log_share < _UNLIKELY:
-        warn(
-            f"counts: {zeros} are 0 and none is negative, which noise of scale"
-            f" {mechanism.scale:g} hardly draws: were they clamped? Then small counts are taken for"
-            " larger ones. OpenDP's dp.len() clamps unless it is given signed=True."
-        )

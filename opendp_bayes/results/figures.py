@@ -51,11 +51,8 @@ def plot_estimates(
     whose: str = "",
 ) -> "Axes":
     """Draw the panel of the estimates of a result, whose guarantee stands above."""
-    return plot_panel(panel_of(frame), whose + _said(level, guarantee), ax, title)
-
-
-def _said(level: float, guarantee: PrivacyGuarantee) -> str:
-    return f"{in_lines(guarantee)}\nMeans with {100 * level:.6g} % intervals."
+    sentences = f"{whose}{in_lines(guarantee)}\nMeans with {100 * level:.6g} % intervals."
+    return plot_panel(panel_of(frame), sentences, ax, title)
 
 
 def plot_release(release: Any, ax: "Axes | None", *, level: float, title: str | None) -> "Axes":

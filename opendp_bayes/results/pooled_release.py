@@ -7,7 +7,6 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, estimates_of_groups
@@ -24,12 +23,10 @@ from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import position_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import Estimate, estimate_of, estimates_frame
-from opendp_bayes.results.figures import plot_estimates
-from opendp_bayes.results.sheets import estimates_sheet
+from opendp_bayes.results.sheets import Estimated
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.axes import Axes
 
 #: The median of the prior of κ, in records, which is log-logistic.
 _MEDIAN = 10.0
@@ -37,7 +34,7 @@ _MEDIAN = 10.0
 _TOGETHER = 1 << 20
 
 
-class Pooled(Shown, Mapping[Key, NoiseAwarePosterior]):
+class Pooled(Estimated, Mapping[Key, NoiseAwarePosterior]):
     """A mapping from each group to its posterior, which has no releases of its own, made by
     `GroupedRelease.pooled` and `Release.pooled`.
 
@@ -56,6 +53,8 @@ class Pooled(Shown, Mapping[Key, NoiseAwarePosterior]):
     diagnostics
         Of the draws of κ and m (`WeightDiagnostics`): how many effective ones there are.
     """
+
+    _WHOSE = "All groups together: "
 
     def __init__(
         self,
@@ -115,42 +114,18 @@ class Pooled(Shown, Mapping[Key, NoiseAwarePosterior]):
         frame = estimates_frame(estimate, self.categories, noisy_counts, level, self)
         return frame.rename({"count": "noisy_count"})
 
-    def plot(
-        self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
-    ) -> "Axes":
-        """Draw means and intervals of probability `level`, on `ax` or on new axes, which are
-        returned: a row for each group, with the categories in colours, if these are at most seven.
+    estimates = to_frame
 
-        Raises
-        ------
-        ImportError
-            Without matplotlib, which the extra `plot` installs.
-        ValueError
-            Unless `0 < level < 1`.
-        """
-        frame = self.to_frame(level)
-        return plot_estimates(frame, level, self.guarantee, ax, title, "All groups together: ")
-
-    def sheet(self, level: float = 0.95) -> Sheet:
-        """Sheet of the pooled posteriors: means and intervals of probability `level` for every
-        group, how alike the groups are, the guarantee of the release and the diagnostics.
-
-        Raises
-        ------
-        ValueError
-            Unless `0 < level < 1`.
-        """
-        level = as_level(level)
+    def _shown(self, level: float, wait: bool) -> tuple["pl.DataFrame", list[str]]:
+        """Means and intervals of every group, and how alike the groups are."""
         ends = [0.5, (1 - level) / 2, (1 + level) / 2]
         middle, low, high = map(_records, np.quantile(self.kappa, ends))
-        notes = (
+        notes = [
             f"The others are worth {middle} records to a group ({100 * level:.6g} %: {low} to"
             f" {high}).",
             f"Importance sampling: {self.diagnostics.ess.min():.0f} effective draws.",
-        )
-        return estimates_sheet(
-            self.to_frame(level), level, self.guarantee, notes, whose="All groups together: "
-        )
+        ]
+        return self.to_frame(level), notes
 
     def __repr__(self) -> str:
         low, middle, high = np.quantile(self.kappa, [0.025, 0.5, 0.975])

@@ -2,7 +2,7 @@
 groups, which cost one query together.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.sheet import Sheet, ShownAtOnce, labelled_frame
+from opendp_bayes.display.sheet import labelled_frame
 from opendp_bayes.display.wording import group_name, in_plain_words
 from opendp_bayes.mathematics.telling import shortly, told
-from opendp_bayes.mathematics.validation import as_flag, as_level, as_size, as_text
+from opendp_bayes.mathematics.validation import as_flag, as_level, as_size
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
@@ -31,6 +31,8 @@ from opendp_bayes.results.estimates import (
     plug_in_estimate,
     results_of,
 )
+from opendp_bayes.results.figures import plot_estimates, plot_release
+from opendp_bayes.results.sheets import Estimated
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,62 +44,6 @@ if TYPE_CHECKING:
 
 #: Categories of one table, and shares of groups that are computed together, in about a second.
 _QUICK_TABLE, _QUICK = 500, 2000
-
-
-class Estimated(ShownAtOnce):
-    """A release whose sheet and picture are those of its estimates."""
-
-    #: What stands before its guarantee.
-    _WHOSE: ClassVar[str] = ""
-    guarantee: Any
-    estimates: Callable[[float], "pl.DataFrame"]
-
-    def plot(
-        self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
-    ) -> "Axes":
-        """Draw the estimates of the shares with intervals of probability `level`, on `ax` or on new
-        axes, which are returned. The guarantee stands above, and `title` above it.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib (extra `plot`).
-        ValueError
-            Unless `0 < level < 1`.
-        """
-        from opendp_bayes.results.figures import plot_estimates
-
-        frame = self.estimates(as_level(level))
-        return plot_estimates(frame, level, self.guarantee, ax, title, self._WHOSE)
-
-    def sheet(
-        self, level: float = 0.95, *, title: str = "", wait: bool = True, percent: bool = False
-    ) -> Sheet:
-        """Sheet of the release: counts, means and intervals of probability `level`, perhaps in per
-        cent, of every group if there are any, and the guarantee.
-
-        Computes the posteriors, which may take seconds, or without `wait` only where that is quick;
-        where they are missing or refused, a note says why.
-
-        Raises
-        ------
-        ValueError
-            Unless `0 < level < 1`.
-        """
-        title, wait, level = as_text(title, "title"), as_flag(wait, "wait"), as_level(level)
-        percent = as_flag(percent, "percent")
-        from opendp_bayes.results.sheets import estimates_sheet
-
-        frame, notes = self._shown(level, wait)
-        return estimates_sheet(
-            frame, level, self.guarantee, notes, title=title, whose=self._WHOSE, percent=percent
-        )
-
-    def _shown(self, level: float, wait: bool) -> tuple["pl.DataFrame", list[str]]:
-        """The frame of the table, and the sentences below it."""
-        from opendp_bayes.results.sheets import shown_of
-
-        return shown_of(self, level, wait=wait)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +145,6 @@ class Release(Estimated, ReleasedData):
             Without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`, or where the
             posterior is refused.
         """
-        from opendp_bayes.results.figures import plot_release
-
         return plot_release(self, ax, level=as_level(level), title=title)
 
     def by(self, *columns: str) -> Mapping[Key, "Release"]:
@@ -481,8 +425,20 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
                 f"rest={self.rest!r}: must be what was drawn for the rows in no group where the"
                 f" number of records is public, and None where it is private; size={self.size!r}."
             )
-        if self.sizes is not None:
-            self._check_sizes(self.sizes)
+        if self.sizes is None:
+            return
+        fits = len(self.sizes) == len(self.groups) and min(self.sizes) > 0
+        if not fits or sum(self.sizes) > (self.size or 0):
+            raise ValueError(
+                f"sizes={self.sizes!r}: must be a positive number for each of {len(self.groups)}"
+                f" groups, and add up to at most {self.size}, the number of all records, which must"
+                " be public."
+            )
+        if not Setting(self.mechanism, self.size, self.prior).adds_noise:
+            raise ValueError(
+                f"sizes={self.sizes!r}: are used with noise on the counts only, such as"
+                f" KNormParameters, not with {self.mechanism}."
+            )
 
     @cached_property
     def counts(self) -> tuple[tuple[int, ...], ...]:
@@ -565,24 +521,6 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
                 f" {', '.join(map(repr, self.groups))}."
             )
         return replace(self, sizes=tuple(as_size(number, "sizes") for number in numbers))
-
-    def _check_sizes(self, sizes: tuple[int, ...]) -> None:
-        if self.size is None:
-            raise ValueError(
-                f"sizes={sizes!r}: the number of all records is private here, and so are those of"
-                " the groups."
-            )
-        if len(sizes) != len(self.groups) or sum(sizes) > self.size or min(sizes) < 1:
-            raise ValueError(
-                f"sizes={sizes!r}: must be a positive number for each of {len(self.groups)} groups,"
-                f" and add up to at most {self.size}, the number of all records."
-            )
-        assert self.whole is not None  # noqa: S101  # for the number of all records is public
-        if not self.whole.setting.adds_noise:
-            raise ValueError(
-                f"sizes={sizes!r}: are used with noise on the counts only, such as KNormParameters,"
-                f" not with {self.mechanism}."
-            )
 
     def pooled(
         self,
@@ -725,8 +663,6 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         ValueError
             Unless `0 < level < 1`.
         """
-        from opendp_bayes.results.figures import plot_estimates
-
         frame = self.estimates(as_level(level))
         if category is not None:
             position = position_of(category, self.categories)

@@ -14,7 +14,7 @@ from opendp_bayes.mathematics.validation import Floats, RandomState, as_generato
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.results.estimates import estimate_of, estimates_frame
-from opendp_bayes.results.release import Estimated
+from opendp_bayes.results.sheets import Estimated
 from opendp_bayes.unlisted.discovered_data import DiscoveredData
 from opendp_bayes.unlisted.discovered_document import DiscoveredDocument
 

@@ -196,7 +196,7 @@ def test_sizes_that_are_refused():
     released = ob.posterior(
         private, "vote", by="region", categories={"region": KEYS}, nulls="no"
     ).release()
-    with pytest.raises(ValueError, match="all records is private"):
+    with pytest.raises(ValueError, match="all records, which must be public"):
         released.with_sizes(SIZES)
 
 

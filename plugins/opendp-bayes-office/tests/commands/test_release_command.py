@@ -86,7 +86,7 @@ AB = "vote --categories a,b --epsilon 1"
         (f"{AB} --column won", r"--column: is given more than once"),
         ("enum --by vote --epsilon 1", r"columns.vote.categories: is missing"),
         ("enum --by vote= --epsilon 1", r"--by vote='': .*separated by commas"),
-        ("enum --by enum --epsilon 1", r"by='enum': is a column that is asked for"),
+        ("enum --by enum --epsilon 1", r"by='enum': must name .* no column twice"),
         ("enum --by absent --epsilon 1", ABSENT),
         ("enum --identifier absent --rows-per-identifier 1 --epsilon 1", ABSENT),
         ("enum --identifier weight --rows-per-identifier 1 --epsilon 1", "has type Float64"),
