@@ -23,38 +23,32 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
         Unless `merge` is a mapping from labels to lists that have each of `labels` once; of a joint
         table a cell may be a list.
     """
-    if not isinstance(merge, Mapping) or any(
-        isinstance(members, str) or not isinstance(members, Sequence) for members in merge.values()
-    ):
+    is_mapping = isinstance(merge, Mapping) and all(
+        type(merged) in (str, int, bool) and isinstance(members, Sequence) and len(members)
+        for merged, members in merge.items()
+    )
+    if not is_mapping or any(isinstance(members, str) for members in merge.values()):
         raise TypeError(
-            f"merge={told(merge)}: must be a mapping from each new label to a list of categories,"
-            " as in merge={'north': ['Kent', 'Essex'], 'south': ['Devon']}."
+            f"merge={told(merge)}: must be a mapping from each new label, a str, an int or a bool,"
+            " to a list of at least one category, as in"
+            " merge={'north': ['Kent', 'Essex'], 'south': ['Devon']}."
         )
-    places = places_of(labels)
-    number = np.full(len(labels), -1)
-    for row, (merged, members) in enumerate(merge.items()):
-        if type(merged) not in (str, int, bool):
-            raise TypeError(f"merge: its label {merged!r} must be a str, an int or a bool.")
-        if not members:
-            raise ValueError(
-                f"merge[{merged!r}]=[]: must name at least one category, or be left out."
-            )
+    places, number = places_of(labels), np.full(len(labels), -1)
+    for row, (merged, members) in enumerate(zip(merge, merged_parts(merge), strict=True)):
         for label in members:
-            try:  # a cell may be a list, and anything else without a hash is none
-                position = places.get(identity(tuple(label) if isinstance(label, list) else label))
-            except TypeError:
-                position = None
-            if position is None:
+            try:
+                place = places[identity(label)]
+            except (KeyError, TypeError):  # what has no hash is no category
                 raise ValueError(
                     f"merge[{merged!r}]: {label!r} is not a category; those are"
                     f" {listed_names(labels)}.{meant(label, labels)}"
-                )
-            if number[position] >= 0:
+                ) from None
+            if number[place] >= 0:
                 raise ValueError(
-                    f"merge[{merged!r}]: {label!r} is in {list(merge)[number[position]]!r} already;"
+                    f"merge[{merged!r}]: {label!r} is in {list(merge)[number[place]]!r} already;"
                     " name it once."
                 )
-            number[position] = row
+            number[place] = row
     if np.any(number < 0):
         raise ValueError(
             f"merge={told(list(merge))}: leaves out {labels[int(np.argmax(number < 0))]!r}, and"

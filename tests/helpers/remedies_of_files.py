@@ -198,7 +198,7 @@ FILES: dict[str, tuple[Call, Call]] = {
         lambda: ran(released("r.json"), code=2),
         lambda: ran(specified(), file("votes.csv")),
     ),
-    "is a page in HTML": (
+    "the file that ends in .json, beside the page": (
         lambda: run("show", page(), code=2),
         lambda: page() and run("show", "page.json"),
     ),

@@ -294,7 +294,7 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
         lambda _: answered(query()).posterior["c"],
         lambda _: answered(query()).posterior["a"].mean(),
     ),
-    "is a path, not JSON": (
+    "is not a result in JSON": (
         lambda folder: ob.Release.from_json(str(folder / "r.json")),
         lambda folder: read_back(folder / "r.json"),
     ),

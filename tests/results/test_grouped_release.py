@@ -57,10 +57,10 @@ def test_a_public_number_makes_groups_parts_of_one_table_with_a_rest():
 
 
 MALFORMED = {
-    "not JSON": ("{", "is not a release in JSON"),
-    "format": ({"format": "x"}, r"Invalid enum value 'x' - at `\$\.format`"),
+    "not JSON": ("{", "is not a result in JSON"),
+    "format": ({"format": "x"}, "format='x': must be 'opendp-bayes release'"),
     "version": ({"version": 4}, "version=4: this package reads version 3"),
-    "version 2": ({"version": 2}, "version=2: .* reads version 3, and one from before 1.0.0"),
+    "version 2": ({"version": 2}, "version=2: .* reads version 3; one from before 1.0.0"),
     "unknown field": ({"extra": 1}, "unknown field `extra`"),
     "a group twice": ({"groups": ["a", "a", None]}, r"groups=\['a', 'a', None\]: must be all diff"),
     "draws of a group": (

@@ -53,16 +53,16 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "text: is not a survey"),
-        (b"\xff", "text: is not a survey"),
+        ("{", "text: is not a result in JSON"),
+        (b"\xff", "text: is not a result in JSON"),
         ('{"a":' * 1_000_000 + "1" + "}" * 1_000_000, r"text: .*lists too deep"),
-        (VOTE.to_json(), r"is a release; .*Release\.from_json"),
+        (VOTE.to_json(), r"bayes release': must be 'opendp-bayes survey'. .* Release"),
         (changed(extra=1), r"text: is not a survey .*extra"),
-        (changed(format="other"), r"enum value 'other' - at `\$\.format`"),
-        (changed(version=3), r"version=3: .*version 2, and a newer"),
-        (changed(version=1), "version=1: .* version 2, and one from before"),
+        (changed(format="other"), "format='other': must be 'opendp-bayes survey'"),
+        (changed(version=3), r"version=3: .*version 2; .* and a newer"),
+        (changed(version=1), "version=1: .* version 2; one from before"),
         (changed(releases={}), r"names=\(\): must be different"),
-        (changed(releases={"a": {}}), r"releases\['a'\]: text: .*not a release"),
+        (changed(releases={"a": {}}), r"releases\['a'\]: format='': must be 'opendp-bayes"),
     ],
 )
 def test_what_is_no_survey_is_refused(text, message):
