@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from opendp_bayes.display.sheet import labelled_frame
 from opendp_bayes.mathematics.validation import Floats, as_level
@@ -46,11 +45,10 @@ def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
     ValueError
         Unless `0 < level < 1`.
     """
-    a, whole, tail = release.concentration, release.concentration.sum(), (1 - as_level(level)) / 2
-    b, mean = whole - a, a / whole
-    std = np.sqrt(mean * (b / whole) / (whole + 1))
-    lower, upper = (special.betaincinv(a, b, level_of_end) for level_of_end in (tail, 1 - tail))
-    return Estimate(mean, std, lower, upper)
+    from scipy import stats
+
+    a = release.concentration
+    return estimate_of(stats.beta(a, a.sum() - a), as_level(level))
 
 
 def estimate_of(posterior: Any, level: float) -> Estimate:

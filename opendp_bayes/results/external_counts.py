@@ -140,10 +140,12 @@ def as_labels(column: str, values: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{column}={told(values)}: must be a list of labels, or a mapping to them.")
     labels = tuple("(null)" if label is None else plain(label) for label in values)
-    if len(labels) < 2 or len(distinct(labels)) < len(labels):
-        raise ValueError(f"{column}={told(values)}: must be at least 2 different labels.")
-    if not all(isinstance(label, (str, bool, int)) for label in labels):
-        raise TypeError(f"{column}={told(values)}: every label must be a str, bool or int.")
+    are_labels = all(isinstance(label, (str, bool, int)) for label in labels)
+    if not are_labels or len(labels) < 2 or len(distinct(labels)) < len(labels):
+        raise ValueError(
+            f"{column}={told(values)}: must be at least 2 different labels, each a str, bool or"
+            " int."
+        )
     return labels
 
 

@@ -165,29 +165,24 @@ class Release(Estimated, ReleasedData):
         from opendp_bayes.inference.pooling.pooled_groups import cells_by
 
         keys, categories, places = cells_by(self, columns, "columns")
-        axes = tuple(axis for axis in self.axes if axis not in columns)
+        left = [place for place, axis in enumerate(self.axes) if axis not in columns]
+        axes = tuple(self.axes[place] for place in left)
         shares = self.size is not None or self.learned_prior
-        axes_left = [self.axes.index(axis) for axis in axes]
-        template = Release(
-            self.noisy_counts,
-            categories,
-            self.prior,
-            self.mechanism,
-            self.guarantee,
-            axes if len(axes) > 1 else (),
-            whole=self if shares else None,
-            learned_prior=self.learned_prior,
-            ordered=tuple(axis for axis in self.ordered if axis in axes),
-            columns=axes if self.columns else (),
-            nulls=tuple(self.nulls[column] for column in axes_left if self.nulls),
-            unknown=tuple(self.unknown[column] for column in axes_left if self.unknown),
-        )
         releases = (
-            replace(
-                template,
-                noisy_counts=tuple(self.noisy_counts[cell] for cell in cells),
-                prior=tuple(self.prior[cell] for cell in cells),
+            Release(
+                tuple(self.noisy_counts[cell] for cell in cells),
+                categories,
+                tuple(self.prior[cell] for cell in cells),
+                self.mechanism,
+                self.guarantee,
+                axes if len(axes) > 1 else (),
+                whole=self if shares else None,
                 inside=tuple(cells) if shares else (),
+                learned_prior=self.learned_prior,
+                ordered=tuple(axis for axis in self.ordered if axis in axes),
+                columns=axes if self.columns else (),
+                nulls=tuple(self.nulls[place] for place in left if self.nulls),
+                unknown=tuple(self.unknown[place] for place in left if self.unknown),
             )
             for cells in places.tolist()
         )

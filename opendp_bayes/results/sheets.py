@@ -93,10 +93,8 @@ def _prior_of(release: Any) -> str:
     """State the prior, and what was learned of it where the posterior has been computed."""
     text = prior_said(release.prior, learned=release.learned_prior, ordered=release.ordered)
     learned = release.posterior.learned if release.has_posterior else {}
-    if not learned:
-        return f"Prior: {text}."
-    told = (
+    told = ", ".join(
         f"{parameter} {learned[parameter].mean():.3g} ± {learned[parameter].std():.2g}"
         for parameter in learned
     )
-    return f"Prior: {text} ({', '.join(told)})."
+    return f"Prior: {text} ({told})." if told else f"Prior: {text}."

@@ -206,7 +206,7 @@ NARROW = {**NOISES["gaussian"], "counts": [1.5, 2.1, 3.0], "scale": 0.9}
         ({"categories": "abc"}, TypeError, "categories='abc': must be a list"),
         ({"categories": 3}, TypeError, "categories=3: must be a list"),
         ({"categories": ["a", "a", "b"]}, ValueError, "at least 2 different labels"),
-        ({"categories": [0.5, "a", "b"]}, TypeError, "label must be a str"),
+        ({"categories": [0.5, "a", "b"]}, ValueError, "different labels, each a str"),
         ({"categories": {"x": ["a"]}}, ValueError, r"x=\['a'\]: must be at least 2"),
     ],
 )
