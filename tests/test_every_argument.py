@@ -23,11 +23,11 @@ from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row
 from tests.helpers.argument_rows_of_constructors import CONSTRUCTORS, QUERIES
 from tests.helpers.argument_rows_of_losses import LOSSES
 from tests.helpers.argument_rows_of_papers import PAPERS, PRESETS
-from tests.helpers.argument_rows_of_posteriors import POSTERIORS
+from tests.helpers.argument_rows_of_posteriors import POSTERIORS, SHEETS
 from tests.helpers.argument_rows_of_surveys import SURVEYS
 from tests.helpers.doors import PUBLIC, names_of
 
-ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *SURVEYS, *CONSTRUCTORS, *QUERIES]
+ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *SURVEYS, *CONSTRUCTORS, *QUERIES, *SHEETS]
 
 
 @pytest.fixture(autouse=True)

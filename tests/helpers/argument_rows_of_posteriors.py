@@ -305,3 +305,8 @@ POSTERIORS = [
         larger={"a": (4, 1), "b": (1, 4)},
     ),
 ]
+#: Of every result that has estimates.
+SHEETS = of_methods(
+    POOLED,
+    {"sheet": ({}, repr, {"different": {"title": "t", "percent": True}, "refused": {"wait": 3}})},
+)
