@@ -185,13 +185,13 @@ def _labels(
 def _check_fit(labels: Sequence[Any], kind: ColumnKind, column: str, shown: str) -> None:
     """Raise `TypeError` or `ValueError` for the first label that a column cannot hold."""
     for label in _misfits(labels, kind):
-        expected = TYPE_OF[kind.kind].__name__
-        if type(label).__name__ != expected:
+        expected = TYPE_OF[kind.kind]
+        if type(label) is not expected:
             raise TypeError(
                 f"{shown}: {told(label)} does not fit a column of type {kind.type}; each must be"
-                f" {expected}. Write labels as the data do, 1 or '1', or cast the column, as in"
-                f" pl.col({column!r}).cast(pl.Int64, strict=False); nulls have a label of their own"
-                " by nulls='missing'."
+                f" {expected.__name__}. Write labels as the data do, 1 or '1', or cast the column,"
+                f" as in pl.col({column!r}).cast(pl.Int64, strict=False); nulls have a label of"
+                " their own by nulls='missing'."
             )
         raise ValueError(
             f"{shown}: {label!r} is not in the Enum of column {column!r}, or is outside the range"

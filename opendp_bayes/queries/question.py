@@ -139,7 +139,7 @@ class Question:
         if not names or (by is not None and not of_groups) or len(set(every)) < len(every):
             raise ValueError(
                 f"column={told(column)}, by={told(by)}: must name at least one column each, and no"
-                " column twice: of a column that makes groups, each has one category alone."
+                " column twice; a group by a column that is asked for has one category alone."
             )
         if joint and categories is not None and not isinstance(categories, Mapping):
             raise TypeError(

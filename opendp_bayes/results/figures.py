@@ -51,8 +51,11 @@ def plot_estimates(
     whose: str = "",
 ) -> "Axes":
     """Draw the panel of the estimates of a result, whose guarantee stands above."""
-    sentences = f"{whose}{in_lines(guarantee)}\nMeans with {100 * level:.6g} % intervals."
-    return plot_panel(panel_of(frame), sentences, ax, title)
+    return plot_panel(panel_of(frame), whose + _said(level, guarantee), ax, title)
+
+
+def _said(level: float, guarantee: PrivacyGuarantee) -> str:
+    return f"{in_lines(guarantee)}\nMeans with {100 * level:.6g} % intervals."
 
 
 def plot_release(release: Any, ax: "Axes | None", *, level: float, title: str | None) -> "Axes":

@@ -104,6 +104,12 @@ class Pooled(Estimated, Mapping[Key, NoiseAwarePosterior]):
         ValueError
             Unless `0 < level < 1`.
         """
+        return self.estimates(level).rename({"count": "noisy_count"})
+
+    def estimates(self, level: float = 0.95) -> "pl.DataFrame":
+        """The estimates in the columns that results of all kinds have (`to_frame`), where `count`
+        is what was drawn.
+        """
         level = as_level(level)
         if self._counts.size > _TOGETHER:
             estimate = Estimate(*estimates_of_groups(self._a, self._counts, level))
@@ -111,10 +117,7 @@ class Pooled(Estimated, Mapping[Key, NoiseAwarePosterior]):
             each = zip(*(estimate_of(one, level) for one in self.values()), strict=True)
             estimate = Estimate(*map(np.concatenate, each))
         noisy_counts = self.noisy_counts.ravel().tolist()
-        frame = estimates_frame(estimate, self.categories, noisy_counts, level, self)
-        return frame.rename({"count": "noisy_count"})
-
-    estimates = to_frame
+        return estimates_frame(estimate, self.categories, noisy_counts, level, self)
 
     def _shown(self, level: float, wait: bool) -> tuple["pl.DataFrame", list[str]]:
         """Means and intervals of every group, and how alike the groups are."""
