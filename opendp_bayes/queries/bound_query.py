@@ -33,7 +33,6 @@ from opendp_bayes.queries.mechanism_choice import (
 )
 from opendp_bayes.queries.question import Countable, LeftOut, Question
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.release_format.merging import merged_parts
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import descriptor_of
@@ -211,7 +210,7 @@ def ask(
         Release.of,
         learned_prior=question.learned,
         ordered=tuple(question.ordered or ()),
-        parts=merged_parts(question.merge),
+        parts=question.parts,
         columns=question.columns,
     )
     if groups_and_labels(space.categories)[0]:

@@ -14,6 +14,7 @@ from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_names
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import plain
+from opendp_bayes.release_format.merging import merged_parts
 from opendp_bayes.trusted.spaces import Prior
 
 
@@ -103,6 +104,13 @@ class Question:
     def learned(self) -> bool:
         """True where the posterior learns its prior."""
         return isinstance(self.prior, str) and self.prior == "learned"
+
+    @property
+    def parts(self) -> tuple[tuple[Label, ...], ...]:
+        """The labels that each merged category stands for, cells as tuples; empty where none are
+        merged.
+        """
+        return merged_parts(self.merge or {})
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -57,16 +57,14 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
     return number
 
 
-def merged_parts(merge: Mapping[Value, Sequence[Any]] | None) -> tuple[tuple[Label, ...], ...]:
-    """The labels that each merged category stands for, cells as tuples; empty where none are
-    merged.
-    """
+def merged_parts(merge: Mapping[Value, Sequence[Any]]) -> tuple[tuple[Label, ...], ...]:
+    """The labels that each merged category stands for, cells as tuples."""
     return tuple(
         tuple(
             tuple(map(plain, label)) if isinstance(label, (list, tuple)) else plain(label)
             for label in members
         )
-        for members in (merge or {}).values()
+        for members in merge.values()
     )
 
 

@@ -26,7 +26,6 @@ from opendp_bayes.queries.bound_query import BoundQuery, ask
 from opendp_bayes.queries.categorical_counts import CountsOfFrame
 from opendp_bayes.queries.question import ARGUMENTS, Countable, LeftOut, Question
 from opendp_bayes.release_format.labels import are_same, in_order, place_of
-from opendp_bayes.release_format.merging import merged_parts
 from opendp_bayes.results.release import Release
 from opendp_bayes.surveys.joint_posterior import check_joint
 from opendp_bayes.surveys.survey import Survey
@@ -443,5 +442,5 @@ def _is_one_place(first: Any, second: Any, *questions: Question) -> bool:
     return any(
         place_of(first, labels) is not None and place_of(second, labels) is not None
         for question in questions
-        for labels in merged_parts(question.merge)
+        for labels in question.parts
     )

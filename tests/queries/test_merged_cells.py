@@ -11,7 +11,6 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.queries.categorical_counts import counts_in_frame
 from opendp_bayes.queries.question import Question
-from opendp_bayes.release_format.merging import merged_parts
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 from tests.helpers.contexts import plain_context
 from tests.helpers.sweeps import some_of
@@ -111,10 +110,10 @@ def test_one_posterior_of_nested_questions(unit, loss, mechanism):
 
 
 def test_cells_as_lists_are_parts_and_others_are_refused():
-    _, merge, _ = MERGES[2]
+    column, merge, _ = MERGES[2]
     lists = {label: list(map(list, cells)) for label, cells in merge.items()}
-    parts = merged_parts(merge)
-    assert parts == merged_parts(lists) == tuple(map(tuple, merge.values()))
+    parts = Question.of(column, merge=merge).parts
+    assert parts == Question.of(column, merge=lists).parts == tuple(map(tuple, merge.values()))
     query = context(records()).query()
     asked = {"column": "county", "nulls": "a1", "merge": STATES, "by": "state"}
     with pytest.raises(ValueError, match=r"merge=.*: .*one table; .*joint"):

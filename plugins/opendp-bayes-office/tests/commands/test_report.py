@@ -109,7 +109,7 @@ OF_VOTE = '["a", "b"]'
             r"votes\.csv: .*not text in utf-16.*encoding = 'latin-1'",
         ),
         (FILES, (OF_VOTE, f'{OF_VOTE}\nunmatched = "drop"'), r"vote\.unmatched: is not a field"),
-        ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
+        ("votes.csv", ("", ""), r"votes\.csv: text: .*not a result"),
     ],
 )
 def test_what_is_wrong_is_found_before_anything_is_released(place, arguments, change, message):

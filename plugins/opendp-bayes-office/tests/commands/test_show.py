@@ -34,7 +34,7 @@ def test_a_table_of_another_kind_is_refused(saved, tmp_path):
     ("options", "message"),
     [
         ("absent.json", r"absent\.json: cannot be read \(No"),
-        ("votes.csv", r"votes\.csv: text: is not a release in JSON"),
+        ("votes.csv", r"votes\.csv: text: is not a result in JSON"),
         ("one.json --level 1", r"level=1\.0: .*between 0 and 1"),
         ("one.json --plot picture.xyz", r"Format 'xyz'"),
         ("one.json --mechanism nope", r"mechanism='nope': .*not an installed"),
