@@ -334,5 +334,5 @@ def test_counts_are_the_projection_of_what_was_drawn(mechanism, drawn, counts):
     "text", ["", "noisy_counts", "{", "[]", "null", "1", b"\xff\xfd", '{"format": NaN}']
 )
 def test_what_is_not_a_release_in_json_is_rejected(text):
-    with pytest.raises(ValueError, match="text: .*not a result in JSON"):
+    with pytest.raises(ValueError, match=r"text: .*not a result in JSON"):
         ob.Release.from_json(text)

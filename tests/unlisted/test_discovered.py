@@ -64,7 +64,7 @@ def law(**changed: Any) -> dict[str, Any]:
             "law: optimal_threshold does not accept",
         ),
         ({"labels": "public"}, "labels"),
-        ({"format": "opendp-bayes release"}, "Release.from_json"),
+        ({"format": "opendp-bayes release"}, "must be 'opendp-bayes discovery'"),
         ({"version": 3}, "newer"),
         ({"more": 1}, "more"),
     ],
