@@ -3,16 +3,25 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, as_choice, as_numbers, as_prior, as_scale
+from opendp_bayes.mathematics.telling import told, warn
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_choice,
+    as_numbers,
+    as_prior,
+    as_scale,
+)
 from opendp_bayes.mechanisms.gaussian_parameters import GaussianParameters
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
+from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import distinct, in_order, plain
 from opendp_bayes.release_format.merging import merged_parts, merged_places
@@ -27,6 +36,8 @@ Noise = Literal["discrete", "floored", "rounded"]
 _SMALLEST_ROUNDED = 1.0
 #: Larger numbers are no counts, and their sums would not fit machine integers.
 _LARGEST = 2.0**53
+#: Counts are taken for clamped whose zeros are less probable than `exp(_UNLIKELY)`, 1e-6.
+_UNLIKELY = -13.8
 
 
 def noisy_counts(
@@ -51,8 +62,7 @@ def noisy_counts(
     from the other's by less than 1e-3 in any cumulative probability.
 
     Refuses fractions where the noise has none, their absence where it has, and Gaussian noise on
-    floats of a scale below 1. It cannot know that counts were clamped: small ones would be taken
-    for larger ones.
+    floats of a scale below 1. Warns where counts look clamped at 0.
 
     Parameters
     ----------
@@ -109,6 +119,7 @@ def noisy_counts(
         parts, axes, labels, shape = merged_parts(merge), (), tuple(merge), (len(merge),)
     numbers = _in_order(counts, labels, shape)
     parameters, draws = as_drawn(numbers, mechanism, noise, as_scale(scale))
+    warn_of_clamped(np.array(draws), parameters, len(labels))
     learned = isinstance(prior, str) and bool(as_choice(prior, "prior", ("learned",)))
     concentration = as_prior(1.0 if learned else prior, len(labels))
     return Release(
@@ -206,3 +217,16 @@ def as_drawn(
         )
     width = scale if discrete else math.sqrt(scale**2 + 1 / 12)
     return GaussianParameters(width, total="private"), tuple(map(int, np.rint(counts)))
+
+
+def warn_of_clamped(noisy_counts: Integers, mechanism: Mechanism, k: int) -> None:
+    """Warn where so many counts are 0 and none is negative, as noise hardly draws them."""
+    noise = cast(AdditiveNoise, Setting(mechanism, None, (1.0,) * k).law).noise
+    zeros = int(np.count_nonzero(noisy_counts == 0))
+    log_share = float(noise.log_mass(0) - noise.log_at_most(0))  # of 0 among what is at most 0
+    if noisy_counts.min() >= 0 and zeros * log_share < _UNLIKELY:
+        warn(
+            f"counts: {zeros} are 0 and none is negative, which noise of scale"
+            f" {mechanism.scale:g} hardly draws: were they clamped? Then small counts are taken for"
+            " larger ones. OpenDP's dp.len() clamps unless it is given signed=True."
+        )

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -259,7 +260,7 @@ def test_a_noisy_total_is_a_level(drawn: tuple[int, ...], total: int) -> None:
     assert means != pytest.approx(listed(np.array(drawn), 1.5, total + 1, 0.7, a), abs=0.05)
 
 
-def test_totals_alone_are_noticed() -> None:
+def test_totals_alone_and_clamped_counts_are_noticed() -> None:
     """It prints, and says what it is good for."""
     of: Any = {"mechanism": "laplace_parameters", "scale": 0.7}
     whole = ob.noisy_counts([9], LABELS, merge={"all": LABELS}, **of)
@@ -269,3 +270,11 @@ def test_totals_alone_are_noticed() -> None:
     assert "Plug-in" not in str(whole)
     with pytest.raises(ValueError, match="at least 2 different labels"):
         ob.noisy_counts([9], ["all"], **of)
+    labels, noise = tuple(range(40)), {"mechanism": "laplace_parameters", "scale": 5.0}
+    drawn = np.array(drawn_by_opendp("discrete_laplace", 5.0, 40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ob.noisy_counts(drawn, labels, **noise)
+        ob.noisy_counts(np.maximum(drawn, 0) + 9, labels, **noise)
+    with pytest.warns(UserWarning, match=r"are 0 and none .*scale 5"):
+        ob.noisy_counts(np.maximum(drawn, 0), labels, **noise)
