@@ -73,8 +73,7 @@ def choose(
             fitted.append(rival)
     if len(fitted) == 1:
         return best
-    if k < prior.size:
-        records = max(records * k // prior.size, 1)
+    records = max(records * k // prior.size, 1)
     from opendp_bayes.planning.expected_error import preferred
 
     scores = [_score(_compared(one, k, records), records) for one in fitted]
@@ -91,8 +90,6 @@ def _score(setting: Setting, records: int) -> float:
 
 def _compared(setting: Setting, k: int, records: int) -> Setting:
     """The setting with so many of its categories and records."""
-    if k == len(setting.prior):
-        return setting
     size = None if setting.size is None else records
     return replace(setting, size=size, prior=setting.prior[:k])
 

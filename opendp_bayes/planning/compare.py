@@ -97,7 +97,7 @@ class Plan(Shown):
 
     @property
     def reason(self) -> str:
-        """Explain in a sentence why that mechanism is recommended."""
+        """Explain why that mechanism is recommended."""
         best, *others = self.rows
         where = (
             "at the stated proportions"
@@ -111,16 +111,9 @@ class Plan(Shown):
         nearest = min(others, key=lambda row: row.score, default=best)
         if nearest is best or nearest.refused is not None:
             return f"{text}, and no other mechanism can be used."
-        if nearest.score <= best.score * (1 + INDIFFERENCE):
-            return (
-                f"{text}; {described(nearest.mechanism)} is within {100 * INDIFFERENCE:.0f} % of it"
-                f" ({nearest.score:.3g}) and no simpler."
-            )
-        text = f"{text}; the next best, {described(nearest.mechanism)}, has {nearest.score:.3g}"
         return (
-            f"{text}, {100 * (nearest.score / best.score - 1):.0f} % more."
-            if best.score
-            else f"{text}."
+            f"{text}; the next best, {described(nearest.mechanism)}, has {nearest.score:.3g}."
+            f" Within {100 * INDIFFERENCE:.0f} % of each other the simpler one is recommended."
         )
 
     def to_frame(self) -> "pl.DataFrame":
@@ -177,28 +170,31 @@ class Plan(Shown):
 
 def _table(plan: Plan) -> Table:
     """Losses, Hellinger errors, and the width of an interval at the first proportions."""
-    errors = [f"Error,\n{proportion}" for proportion in plan.proportions]
-    first = next(iter(plan.proportions))
+    proportions = list(plan.proportions)
     rows = [
-        (*_loss(row), *_errors(row, "hellinger"), _errors(row, "interval_width")[0])
+        (
+            _kind_of(row.mechanism),
+            f"{row.mechanism.scale:.4g}",
+            at_most(row.loss.epsilon),
+            at_most(row.loss.rho),
+            *_errors(row, "hellinger"),
+            _errors(row, "interval_width")[0],
+        )
         for row in plan.rows
-        if row.refused is None
+        if row.loss is not None
     ]
-    return Table((*_LOSSES, *errors, f"Width,\n{first}"), rows)
+    errors = (f"Error,\n{proportion}" for proportion in proportions)
+    return Table((*_LOSSES, *errors, f"Width,\n{proportions[0]}"), rows)
 
 
-def _loss(row: PlanRow) -> tuple[str, ...]:
-    """The mechanism, its scale, ε and ρ."""
-    bounds = () if row.loss is None else (at_most(row.loss.epsilon), at_most(row.loss.rho))
-    return _kind_of(row), f"{row.mechanism.scale:.4g}", *bounds
-
-
-def _kind_of(row: PlanRow) -> str:
+def _kind_of(mechanism: Mechanism) -> str:
     """The kind of a mechanism and its parameters other than the scale, in few words."""
-    parameters = asdict(row.mechanism).items()
-    set_ones = [pair for pair in parameters if pair[0] != "scale" and pair[1] is not None]
-    texts = (x if isinstance(x, str) else f"{parameter}={x:.4g}" for parameter, x in set_ones)
-    return type(row.mechanism).__name__ + (f" ({', '.join(texts)})" if set_ones else "")
+    texts = [
+        value if isinstance(value, str) else f"{parameter}={value:.4g}"
+        for parameter, value in asdict(mechanism).items()
+        if parameter != "scale" and value is not None
+    ]
+    return type(mechanism).__name__ + (f" ({', '.join(texts)})" if texts else "")
 
 
 def _errors(row: PlanRow, figure: str) -> tuple[str, ...]:

@@ -132,26 +132,11 @@ def mean_error(errors: Mapping[str, float]) -> float:
 def score_of(setting: Setting, shares: Mapping[str, Any], records: int) -> float:
     """The score that a plan would give to a mechanism, in less time."""
     wanted, distances = {"stated": shares["stated"]} if "stated" in shares else shares, {}
-    for proportion, counts in _counts_at(setting, wanted, records).items():
+    for proportion, share in wanted.items():
+        counts = counts_in_proportion(records, setting.prior_array, share)
         law, distance = _distances(setting, counts)
         distances[proportion] = float(law.weights @ distance)
     return mean_error(distances)
-
-
-def errors_at(
-    setting: Setting, shares: Mapping[str, Any], records: int
-) -> dict[str, ExpectedError]:
-    """The expected error at each of the proportions of so many records."""
-    counts_at = _counts_at(setting, shares, records)
-    return {proportion: expected_error(setting, counts) for proportion, counts in counts_at.items()}
-
-
-def _counts_at(setting: Setting, shares: Mapping[str, Any], records: int) -> dict[str, Integers]:
-    """The counts of so many records in each of the proportions."""
-    return {
-        proportion: counts_in_proportion(records, setting.prior_array, share)
-        for proportion, share in shares.items()
-    }
 
 
 def preferred(scores: Sequence[float]) -> int:

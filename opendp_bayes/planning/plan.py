@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.calibration import calibrate, planned_distance, relative_loss
+from opendp_bayes.accounting.calibration import (
+    calibrate,
+    counts_in_proportion,
+    planned_distance,
+    relative_loss,
+)
 from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, as_prior
@@ -29,7 +34,7 @@ from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.automatic import affordable
 from opendp_bayes.planning.compare import Plan, PlanRow, ranked
-from opendp_bayes.planning.expected_error import errors_at, proportions_of_interest, records_of
+from opendp_bayes.planning.expected_error import expected_error, proportions_of_interest, records_of
 
 
 @np.errstate(under="ignore")
@@ -168,4 +173,8 @@ def _row(
     except ValueError as error:
         return PlanRow(template, None, {}, str(error))
     loss = loss_of(setting, distance, delta=budget.get("delta", 0.0), accounting=accounting)
-    return PlanRow(mechanism, loss, errors_at(setting, shares, records))
+    errors = {
+        proportion: expected_error(setting, counts_in_proportion(records, prior, share))
+        for proportion, share in shares.items()
+    }
+    return PlanRow(mechanism, loss, errors)

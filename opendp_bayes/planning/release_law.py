@@ -9,9 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.zero_sum import log_binomials
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise
 from opendp_bayes.mechanisms.setting import Setting
 
@@ -65,7 +67,8 @@ def release_law(
         return _of_noise(law, setting, counts, largest_noise or _LARGEST_NOISE)
     if isinstance(law, SimplexNoise):
         return _of_simplex_noise(law, setting, counts)
-    if isinstance(law, Flips) or _are_few_candidates(counts):
+    log_number = log_number_of_candidates(int(counts.sum()), counts.size)
+    if isinstance(law, Flips) or log_number <= math.log(_LARGEST_LAW / counts.size**2):
         with suppress(ValueError):  # it has more outcomes than these, and cannot list them
             return _listed(*mechanism.log_pmf(counts, prior))
     return _simulated(mechanism.sample(counts, prior, _draws(counts.size)))
@@ -107,11 +110,9 @@ def _knorm_noise(scale: float, k: int) -> Integers:
     """K-norm noise, shape `(draws, k)`, made as `mechanisms.knorm_parameters.knorm_noise` says;
     uniform sums are a Polya urn's.
     """
-    generator = np.random.default_rng(_SEED)
-    log_weights = np.array([2 * math.log(math.comb(k - 1, i)) - i / scale for i in range(k)])
-    weights = np.exp(log_weights - log_weights.max())
-    draws = _draws(k)
-    total = generator.choice(k, draws, p=weights / weights.sum()) + generator.negative_binomial(
+    generator, draws = np.random.default_rng(_SEED), _draws(k)
+    binomial = softmax(2 * np.array(log_binomials(k - 1)) - np.arange(k) / scale)
+    total = generator.choice(k, draws, p=binomial) + generator.negative_binomial(
         2 * k - 1, -math.expm1(-1 / scale), draws
     )
     up, down = (
@@ -122,11 +123,6 @@ def _knorm_noise(scale: float, k: int) -> Integers:
 
 def _simulated(counts: Integers) -> ReleaseLaw:
     return ReleaseLaw(counts, np.full(len(counts), 1 / len(counts)), simulated=True)
-
-
-def _are_few_candidates(counts: Integers) -> bool:
-    log_number = log_number_of_candidates(int(counts.sum()), counts.size)
-    return log_number <= math.log(_LARGEST_LAW / counts.size**2)
 
 
 def _draws(k: int) -> int:

@@ -19,8 +19,8 @@ from opendp_bayes.mechanisms.neighbours import ONE_RECORD
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning import release_law
 from opendp_bayes.planning.automatic import choose
-from opendp_bayes.planning.compare import Plan, PlanRow
-from opendp_bayes.planning.expected_error import errors_at, expected_error
+from opendp_bayes.planning.compare import Plan
+from opendp_bayes.planning.expected_error import expected_error, score_of
 from opendp_bayes.planning.plan import default_mechanisms
 
 #: Standard errors between an expectation and its simulation. Five are exceeded once in 1.7 million
@@ -52,7 +52,8 @@ def test_a_scale_off_by_a_tenth_is_seen_and_the_simplest_is_recommended() -> Non
     assert isinstance(found.recommended, KNormParameters), (
         "the first of two that are the same noise"
     )
-    assert "is within 1 % of it" in found.reason
+    assert "the next best, LaplaceParameters(" in found.reason
+    assert "Within 1 % of each other the simpler one" in found.reason
 
 
 #: Settings whose plans list every mechanism, with sums over all outcomes and, with 4 categories,
@@ -166,9 +167,7 @@ def excess(setting: dict[str, Any]) -> tuple[float, float]:
     prior, loss = np.array(found.prior), relative_loss(**found.budget)
     chosen = choose(fit(loss), found.size, prior)
     best = min(row.score for row in found.rows)
-    score = PlanRow(
-        chosen.mechanism, None, errors_at(chosen, found.proportions, found.records)
-    ).score
+    score = score_of(chosen, found.proportions, found.records)
     return found.rows[0].score / best, score / best
 
 
