@@ -12,8 +12,7 @@ from scipy.special import erfcx, logsumexp
 
 from opendp_bayes.mathematics.log_space import log_sum
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.samplers.coins import discrete_gaussians
-from opendp_bayes.samplers.integers import discrete_laplaces, floored_laplaces
+from opendp_bayes.samplers.integers import discrete_gaussians, discrete_laplaces, floored_laplaces
 
 #: Up to this scale sums over the discrete Gaussian law are taken term by term; beyond, by an
 #: integral with an error of less than 1e-7.
@@ -60,8 +59,8 @@ class IntegerNoise(ABC):
 
     @abstractmethod
     def draws(self, number: int) -> NDArray[Any]:
-        """`number` samples, exact for the rational value of the scale, from a CSPRNG: machine
-        integers, or Python's where those do not hold them.
+        """`number` samples, exact for the rational value of the scale, from a CSPRNG: Python's
+        integers, of any length.
         """
 
     @abstractmethod

@@ -1,22 +1,50 @@
-"""Uniform random words, logarithms of uniform variables, and places with exact weights, from
-`secrets`.
+"""Uniform random words and integers, logarithms of uniform variables, and places with exact
+weights, from `secrets`.
 """
 
 import math
 import secrets
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from opendp_bayes.mathematics.validation import Floats, Integers
 
+_WORD = 64
+
 
 def random_words(number: int) -> NDArray[np.uint64]:
     """`number` independent uniform 64-bit words."""
     return np.frombuffer(secrets.token_bytes(8 * number), dtype=np.uint64)
+
+
+def accepted(proposals: Callable[[int], NDArray[Any]], number: int) -> NDArray[Any]:
+    """`number` accepted values, shape `(number, ...)`, of a function that makes independent
+    proposals and returns those that it accepts, at most so many as it is asked for.
+    """
+    values = proposals(number)
+    while len(values) < number:
+        values = np.concatenate([values, proposals(number - len(values))])
+    return values
+
+
+def uniform_below(bound: int, number: int) -> NDArray[Any]:
+    """`number` independent uniform integers from 0 to below a positive bound, shape `(number,)`;
+    Python's (dtype object) where the bound is beyond machine integers.
+    """
+    if bound >> (_WORD - 1):
+        return np.array([secrets.randbelow(bound) for _ in range(number)], dtype=object)
+    last_fair = np.uint64((1 << _WORD) - (1 << _WORD) % bound - 1)
+
+    def fair_words(missing: int) -> NDArray[np.uint64]:
+        words = random_words(missing)
+        return words[words <= last_fair]
+
+    return (accepted(fair_words, number) % np.uint64(bound)).astype(np.int64)
 
 
 def log_uniforms(number: int) -> Floats:
@@ -36,16 +64,14 @@ def log_uniforms(number: int) -> Floats:
         _, exponents = np.frexp(last_one[has_one].astype(np.float64))
         halvings[undecided[has_one]] += exponents
         undecided = undecided[~has_one]
-        halvings[undecided] += 64
+        halvings[undecided] += _WORD
     mantissas = (random_words(number) >> np.uint64(12)).astype(np.float64) + 0.5
     return np.log1p(mantissas * 2.0**-52) - halvings * math.log(2)
 
 
-_WORD = 64
-
-
-class WeightedPlaces:
-    """Sampler of a place with probability `weights[place] / 2^bits`, exactly.
+def weighted_places(weights: Sequence[int], bits: int, number: int) -> Integers:
+    """Independent places, each with probability `weights[place] / 2^bits`, exactly; shape
+    `(number,)`. The weights sum to `2^bits`.
 
     The place is the number of ends, sums of the weights up to each, that a uniform number of `bits`
     bits, at least 64, has reached. Its first 64 bits are compared with those of the ends; only
@@ -53,25 +79,16 @@ class WeightedPlaces:
 
     Examples
     --------
-    >>> WeightedPlaces([0, 1 << 64, 0], 64).draws(3).tolist()
+    >>> weighted_places([0, 1 << 64, 0], 64, 3).tolist()
     [1, 1, 1]
     """
-
-    def __init__(self, weights: Sequence[int], bits: int) -> None:
-        self._ends = list(accumulate(weights))
-        if self._ends[-1] != 1 << bits:
-            raise ValueError(f"weights: sum to {self._ends[-1]}; must sum to 2^{bits}.")
-        self._later = bits - _WORD
-        # Nothing reaches an end of 2^bits, whose head would not fit.
-        self._below = [end for end in self._ends if end >> bits == 0]
-        self._heads = np.array([end >> self._later for end in self._below], dtype=np.uint64)
-
-    def draws(self, number: int) -> Integers:
-        """Independent places, shape `(number,)`."""
-        words = random_words(number)
-        places = np.searchsorted(self._heads, words, side="left")
-        doubtful = np.flatnonzero(places < np.searchsorted(self._heads, words, side="right"))
-        for position in doubtful.tolist():
-            number_drawn = int(words[position]) << self._later | secrets.randbits(self._later)
-            places[position] = bisect_right(self._below, number_drawn)
-        return places.astype(np.int64)
+    ends, later = list(accumulate(weights)), bits - _WORD
+    # Nothing reaches an end of 2^bits, whose head would not fit.
+    heads = np.array([min(end, (1 << bits) - 1) >> later for end in ends], dtype=np.uint64)
+    words = random_words(number)
+    places = np.searchsorted(heads, words, side="left")
+    doubtful = places < np.searchsorted(heads, words, side="right")
+    for position in np.flatnonzero(doubtful).tolist():
+        number_drawn = int(words[position]) << later | secrets.randbits(later)
+        places[position] = bisect_right(ends, number_drawn)
+    return places.astype(np.int64)

@@ -28,7 +28,7 @@ from opendp_bayes.mathematics.validation import (
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.laws import saturated
 from opendp_bayes.samplers.inversion import exp_enclosure
-from opendp_bayes.samplers.uniform import WeightedPlaces
+from opendp_bayes.samplers.uniform import weighted_places
 
 #: Bits of the whole-number weights of `OptimalThreshold`, and of the numbers they come from.
 BITS, FINE = 128, 320
@@ -187,11 +187,7 @@ class OptimalThreshold(Threshold):
 
     def draws(self, number: int) -> Integers:
         """`number` samples of Z with exactly these weights, from a CSPRNG, shape `(number,)`."""
-        return self.threshold - 1 - self._sampler.draws(number)
-
-    @cached_property
-    def _sampler(self) -> WeightedPlaces:
-        return WeightedPlaces(self.weights, BITS)
+        return self.threshold - 1 - weighted_places(self.weights, BITS, number)
 
 
 @dataclass(frozen=True)

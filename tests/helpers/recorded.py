@@ -16,7 +16,7 @@ import pytest
 from opendp.mod import OpenDPException
 
 from opendp_bayes.inference.answers import posterior as answers
-from opendp_bayes.samplers import coins, inversion
+from opendp_bayes.samplers import inversion
 from opendp_bayes.trusted import measurements
 from opendp_bayes.unlisted import thresholds
 from tests.helpers.fingerprints import are_same, fingerprint
@@ -53,7 +53,7 @@ def seed_noise(patch: pytest.MonkeyPatch) -> None:
         remembered.cache_clear()
     source, rng = random.Random(1), np.random.default_rng(1)
     patch.setattr(secrets, "randbelow", source.randrange)
-    for module in (secrets, coins, inversion):
+    for module in (secrets, inversion):
         patch.setattr(module, "randbits", source.getrandbits)
     patch.setattr(secrets, "token_bytes", source.randbytes)
     patch.setattr(secrets, "token_hex", lambda number: source.randbytes(number).hex())

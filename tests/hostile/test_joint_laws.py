@@ -14,14 +14,13 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.registry import BUILT_IN
-from opendp_bayes.samplers.coins import discrete_gaussians
 from opendp_bayes.samplers.integers import (
+    discrete_gaussians,
     discrete_laplaces,
     floored_laplaces,
     geometrics,
-    uniform_below,
 )
-from opendp_bayes.samplers.uniform import WeightedPlaces, random_words
+from opendp_bayes.samplers.uniform import random_words, uniform_below, weighted_places
 from opendp_bayes.trusted import measurements
 from opendp_bayes.unlisted.thresholds import (
     Discovery,
@@ -361,12 +360,12 @@ SAMPLERS: dict[str, tuple[Callable[[int], Any], Mapping[int, float]]] = {
     "discrete_laplaces": (lambda n: discrete_laplaces(SIX, n), OF_LAPLACE),
     "floored_laplaces": (lambda n: floored_laplaces(SIX, n), oracles.noise_law("floored", 6.0)),
     "discrete_gaussians": (lambda n: discrete_gaussians(SIX, n), OF_GAUSSIAN),
-    "uniform_below": (lambda n: uniform_below(np.full(n, 100, dtype=np.int64)), HUNDRED),
+    "uniform_below": (lambda n: uniform_below(100, n), HUNDRED),
     "random_words": (
         lambda n: (random_words(n) >> np.uint64(56)).astype(np.int64),
         dict.fromkeys(range(256), 1 / 256),
     ),
-    "weighted": (WeightedPlaces([1 << 62] * 4, 64).draws, dict.fromkeys(range(4), 0.25)),
+    "weighted": (lambda n: weighted_places([1 << 62] * 4, 64, n), dict.fromkeys(range(4), 0.25)),
     "optimal_threshold": (OPTIMAL.draws, of_threshold(OPTIMAL)),
     "gaussian_threshold": (GaussianThreshold(6.0, 30).draws, OF_GAUSSIAN),
     "laplace_threshold": (LaplaceThreshold(6.0, 30).draws, OF_LAPLACE),

@@ -21,7 +21,7 @@ from opendp_bayes.mechanisms.exponential.posterior_exponential import (
 )
 from opendp_bayes.mechanisms.laws import Flips
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.samplers.coins import distance_coins, first_heads
+from opendp_bayes.samplers.coins import among_heads
 
 #: Bound on the error of a log-probability: that of the quadrature weights, 7e-13, and of a sum over
 #: the candidates; besides the roundings of the exponents, which are at most `1 / scale`.
@@ -91,11 +91,10 @@ class PermuteAndFlip(Chosen):
         rational numbers, exactly.
         """
         counts, prior = self._checked(counts, prior)
-        coins = distance_coins(candidate_distances(counts, prior), Fraction(self.scale))
-        chosen, chosen_of = np.unique(first_heads(coins, draws), return_inverse=True)
+        chosen = among_heads(candidate_distances(counts, prior), Fraction(self.scale), draws)
         n, k = int(counts.sum()), counts.size
         released = [candidate(index, n, k) for index in chosen.tolist()]
-        return np.array(released, dtype=np.int64).reshape(-1, k)[chosen_of]
+        return np.array(released, dtype=np.int64).reshape(draws, k)
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0

@@ -26,7 +26,7 @@ from opendp_bayes.mathematics.exponential.hellinger import distance_from_diverge
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.samplers.uniform import log_uniforms, random_words
+from opendp_bayes.samplers.uniform import accepted, log_uniforms, random_words
 
 # Of a chord below H / width, about: where its term is the largest it exceeds f by a factor of up to
 # e^0.5
@@ -180,29 +180,27 @@ class HellingerSampler:
         enough are accepted.
         """
         k = self._counts.size
-        result = np.empty((draws, k), dtype=np.int64)
-        done = 0
-        while done < draws:
-            number = min(max(_BATCH[0], _BATCH[1] * k, 4 * (draws - done)), _LARGEST_BATCH // k)
+
+        def accepted_moves(missing: int) -> Integers:
+            number = min(max(_BATCH[0], _BATCH[1] * k, 4 * missing), _LARGEST_BATCH // k)
             moves, log_acceptance = self._inside(number)
-            accepted = moves[log_uniforms(len(moves)) < log_acceptance][: draws - done]
-            result[done : done + len(accepted)] = self._counts + accepted
-            done += len(accepted)
-        return result
+            return moves[log_uniforms(len(moves)) < log_acceptance][:missing]
+
+        return self._counts + accepted(accepted_moves, draws)
 
     def log_normaliser(self, proposals: int) -> float:
         """Estimate the logarithm of the sum of f over every r, from `proposals` proposals, by the
         mean of their probabilities of acceptance.
         """
-        accepted, made = 0.0, 0
-        while made < proposals or accepted == 0:
+        expected, made = 0.0, 0
+        while made < proposals or expected == 0:
             number = min(proposals, _LARGEST_BATCH // self._counts.size)
-            accepted, made = accepted + float(np.exp(self._inside(number)[1]).sum()), made + number
+            expected, made = expected + float(np.exp(self._inside(number)[1]).sum()), made + number
         # A term is proposed with probability integer / 2^BITS, and a move with its density times
         # that of the rounding up of each category.
         log_rounding = BITS * math.log(2) - log_scale(self._gaps)
         return (
-            math.log(accepted / made)
+            math.log(expected / made)
             + self._log_unit
             + BITS * math.log(2)
             + (self._counts.size - 1) * log_rounding
@@ -265,8 +263,6 @@ class HellingerSampler:
         """Upper bounds on `-slope h_i - tilt d` over the distances d of each block, shape `(k,
         blocks)`.
         """
-        if tilt == 0:
-            return -slope * self._gaps
         tilted = np.maximum(-tilt * self._near, -tilt * self._far)
         return tilted + 2.0**-50 * np.abs(tilted) - slope * self._gaps
 

@@ -1,10 +1,7 @@
 """Whether an audit can be trusted: what it does with its draws, its false alarms, its power."""
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
-from functools import cache
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,8 +9,13 @@ import pytest
 from scipy import stats
 
 from opendp_bayes import KNormParameters, LaplaceParameters, exact_loss
-from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
-from opendp_bayes.samplers import integers, knorm
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+    knorm_parameters,
+)
+from opendp_bayes.samplers import integers, uniform
 from opendp_bayes_research import audit
 from opendp_bayes_research.auditing import audited_draws as draws_of_pairs
 from opendp_bayes_research.auditing.audited_draws import log_ratio_bound
@@ -156,20 +158,19 @@ def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
     def geometrics(rate: Fraction, size: int) -> Any:
         return rng.geometric(-math.expm1(-rate), size) - 1
 
-    @cache
-    def binomials(n: int, scale: Fraction) -> Iterator[int]:
-        weights = [math.comb(n, i) ** 2 * math.exp(-i / scale) for i in range(n + 1)]
-        p = np.array(weights) / sum(weights)
-        return (number for _ in count() for number in rng.choice(n + 1, size=1 << 16, p=p).tolist())
+    def knorm_noise(k: int, scale: Fraction, size: int) -> Any:
+        weights = np.array([math.comb(k - 1, i) ** 2 * math.exp(-i / scale) for i in range(k)])
+        totals = rng.choice(k, size, p=weights / weights.sum())
+        totals += rng.negative_binomial(2 * k - 1, -math.expm1(-1 / scale), size)
+        up, down = (rng.multinomial(totals, rng.dirichlet(np.ones(k), size)) for _ in range(2))
+        return up - down
 
     def words(size: int) -> Any:
         return rng.integers(0, 2**64, size, dtype=np.uint64)
 
-    for module in (integers, knorm):
-        monkeypatch.setattr(module, "geometrics", geometrics)
-    monkeypatch.setattr(integers, "random_words", words)
-    monkeypatch.setattr(knorm, "uniform_below", lambda bounds: rng.integers(0, bounds))
-    monkeypatch.setattr(knorm, "squared_binomial", lambda *law: next(binomials(*law)))
+    monkeypatch.setattr(integers, "geometrics", geometrics)
+    monkeypatch.setattr(uniform, "random_words", words)
+    monkeypatch.setattr(knorm_parameters, "knorm_noise", knorm_noise)
 
 
 @pytest.mark.slow
