@@ -3,7 +3,7 @@ categories, in lexicographic order.
 """
 
 from collections.abc import Iterator, Sequence
-from math import comb, lgamma
+from math import comb, lgamma, log
 
 import numpy as np
 
@@ -34,15 +34,12 @@ def check_enumerable(size: int, k: int) -> None:
             f" {LARGEST_SIZE_TWO}. Use fewer records, or only what enumerates nothing, such as"
             " LaplaceParameters."
         )
-    count = 1
-    for i in range(1, k if k > 2 else 1):
-        count = count * (size + i) // i  # C(size + i, i), which grows with i
-        if count > LARGEST_ENUMERATION:
-            raise ValueError(
-                f"size={size}, {k} categories: enumerating the C(size + k - 1, k - 1) candidates"
-                f" needs at most {LARGEST_ENUMERATION} of them. Use fewer categories or records, or"
-                " only what enumerates nothing, such as LaplaceParameters."
-            )
+    if log_number_of_candidates(size, k) > log(LARGEST_ENUMERATION + 0.5):
+        raise ValueError(
+            f"size={size}, {k} categories: enumerating the C(size + k - 1, k - 1) candidates needs"
+            f" at most {LARGEST_ENUMERATION} of them. Use fewer categories or records, or only what"
+            " enumerates nothing, such as LaplaceParameters."
+        )
 
 
 def candidates(size: int, k: int) -> Integers:

@@ -20,8 +20,6 @@ import numpy as np
 _LONGEST = 300
 #: The most names that are listed one by one.
 _MOST_NAMES = 20
-#: The most parts of a `repr`.
-_MOST_PARTS = 100
 #: The most objects and lists in each other that anything this package reads has, some twice over.
 DEEPEST = 16
 _PLAIN = (bool, int, float, complex, str, Fraction, np.generic, date, type, type(None))
@@ -59,12 +57,10 @@ def listed_names(known: Iterable[Any]) -> str:
     "'yes', 'no'"
     """
     names = list(map(repr, known))
-    if len(names) > _MOST_NAMES:
-        names[_MOST_NAMES:] = [f"and {len(names) - _MOST_NAMES} more"]
-    return ", ".join(names)
+    return shortly(names, len(names), _MOST_NAMES)
 
 
-def shortly(parts: Iterable[Any], number: int) -> str:
+def shortly(parts: Iterable[Any], number: int, most: int = 100) -> str:
     """The texts of so many parts with commas; of many the first, and how many others there are.
 
     Examples
@@ -72,7 +68,7 @@ def shortly(parts: Iterable[Any], number: int) -> str:
     >>> shortly(range(1000), 1000)[-12:]
     'and 900 more'
     """
-    shown = list(map(str, islice(parts, _MOST_PARTS)))
+    shown = list(map(str, islice(parts, most)))
     left = number - len(shown)
     return ", ".join([*shown, f"and {left} more"] if left else shown)
 

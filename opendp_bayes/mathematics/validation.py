@@ -4,7 +4,7 @@ argument, its value and the constraint.
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,18 +35,16 @@ Integers = NDArray[np.int64]
 
 def as_positive(value: Any, argument: str) -> float:
     """Return `value` as a finite float above zero, or raise `ValueError`/`TypeError` naming it."""
-    number = _as_number(value, argument)
-    return _checked(number, value, argument, 0 < number < math.inf, "finite and greater than 0")
+    return _number(
+        value, argument, lambda number: 0 < number < math.inf, "finite and greater than 0"
+    )
 
 
 def as_between(value: Any, argument: str, limits: tuple[float, float]) -> float:
     """Return `value` as a number between two powers of 2."""
-    number = as_positive(value, argument)
-    least, most = limits
-    if least <= number <= most:  # the message takes longer than the check, at each of many scales
-        return number
+    number, (least, most) = as_positive(value, argument), limits
     constraint = f"between 2^{math.log2(least):.0f} and 2^{math.log2(most):.0f}"
-    raise ValueError(f"{argument}={told(value)}: must be {constraint}.")
+    return _checked(number, value, argument, least <= number <= most, constraint)
 
 
 def as_scale(value: Any) -> float:
@@ -56,8 +54,9 @@ def as_scale(value: Any) -> float:
 
 def as_level(value: Any, such_as: str = "0.95", argument: str = "level") -> float:
     """Return `value` as a probability between 0 and 1, that of an interval unless said."""
-    number = _as_number(value, argument)
-    return _checked(number, value, argument, 0 < number < 1, f"between 0 and 1, such as {such_as}")
+    return _number(
+        value, argument, lambda number: 0 < number < 1, f"between 0 and 1, such as {such_as}"
+    )
 
 
 #: A seed, what is drawn with, or None for other draws at each call.
@@ -84,20 +83,17 @@ def as_distance(value: Any) -> int:
 
 def as_number(value: Any, argument: str) -> float:
     """Return `value` as a float that is not nan."""
-    number = _as_number(value, argument)
-    return _checked(number, value, argument, not math.isnan(number), "a number, not nan")
+    return _number(value, argument, lambda number: not math.isnan(number), "a number, not nan")
 
 
 def as_loss(value: Any, argument: str) -> float:
     """Return `value` as a finite loss, which may be 0."""
-    number = _as_number(value, argument)
-    return _checked(number, value, argument, 0 <= number < math.inf, "at least 0 and finite")
+    return _number(value, argument, lambda number: 0 <= number < math.inf, "at least 0 and finite")
 
 
 def as_delta(value: Any) -> float:
     """Return `value` as the δ of a loss, at least 0 and below 1."""
-    delta = _as_number(value, "delta")
-    return _checked(delta, value, "delta", 0 <= delta < 1, "at least 0 and below 1")
+    return _number(value, "delta", lambda number: 0 <= number < 1, "at least 0 and below 1")
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -227,10 +223,11 @@ def _checked(
     return result
 
 
-def _as_number(value: Any, argument: str) -> float:
+def _number(value: Any, argument: str, fits: Callable[[float], bool], constraint: str) -> float:
+    """Return `value` as a float, if it is a number that fits a constraint."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{argument}={told(value)}: must be a number, not {type(value).__name__}.")
-    return float(value)
+    return _checked(float(value), value, argument, fits(float(value)), constraint)
 
 
 def _as_integer(value: Any, argument: str) -> int:

@@ -365,17 +365,21 @@ def test_refuses_invalid_data() -> None:
     with pytest.raises(ValueError, match=r"size=0: must be between 1"):
         global_sensitivity(0, [1.0, 1.0])
     with pytest.raises(ValueError, match=r"prior=1\.0: must have one entry"):
-        smallest_local_sensitivity(10, 1.0)
+        global_sensitivity(10, 1.0)
 
 
 def test_the_smallest_local_sensitivity_is_a_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a distance computed too high by all of its error, twice that of a sensitivity."""
-    truth = smallest_local_sensitivity(20, [0.3, 2.0])
+    truth = smallest_local_sensitivity(20, np.array([0.3, 2.0]))
     monkeypatch.setattr(sensitivity, "RELATIVE_ERROR", 0.1)
-    assert smallest_local_sensitivity(20, [0.3, 2.0]) * 1.2 <= truth * (1 + 2.0**-40)
+    assert smallest_local_sensitivity(20, np.array([0.3, 2.0])) * 1.2 <= truth * (1 + 2.0**-40)
     monkeypatch.setattr(
         sensitivity,
         "distance_from_divergence",
         lambda divergence: 1.2 * distance_from_divergence(divergence),
     )
-    assert 0.999 * truth < smallest_local_sensitivity(20, [0.3, 2.0]) <= truth * (1 + 2.0**-40)
+    assert (
+        0.999 * truth
+        < smallest_local_sensitivity(20, np.array([0.3, 2.0]))
+        <= truth * (1 + 2.0**-40)
+    )

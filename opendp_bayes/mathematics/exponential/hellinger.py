@@ -8,7 +8,7 @@ gaps of the log-gamma function,
 
 whose last term is zero when the two totals agree, as they do for two posteriors of the same prior
 and sample size. Three calls of a log-gamma function lose the gap, which is of order `(b - a)^2 /
-a`, in the rounding of `ln G(a)`, which is of order `a ln a`. `log_gamma_gap` computes it from its
+a`, in the rounding of `ln G(a)`, which is of order `a ln a`. `gap_above` computes it from its
 own expansion instead, in which every large term has been cancelled by hand (docs: Numerics).
 """
 
@@ -64,16 +64,6 @@ def hellinger_distance(a: ArrayLike, b: ArrayLike) -> Floats:
     >>> float(hellinger_distance([2, 1], [1, 2]).round(6))
     0.463251
     """
-    return distance_from_divergence(_divergence(a, b))
-
-
-def distance_from_divergence(divergence: ArrayLike) -> Floats:
-    """The Hellinger distance of a Bhattacharyya divergence `D = -ln BC >= 0`, accurate near 0."""
-    return np.sqrt(-np.expm1(-np.asarray(divergence, dtype=np.float64)))
-
-
-def _divergence(a: ArrayLike, b: ArrayLike) -> Floats:
-    """`-ln BC`, shape `(...)`, of concentrations of shape `(..., k)`."""
     try:
         first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     except (TypeError, ValueError):
@@ -91,20 +81,18 @@ def _divergence(a: ArrayLike, b: ArrayLike) -> Floats:
             )
     apart = np.abs((second - first).sum(axis=-1)) / 2  # of the totals, whose rounding is larger
     of_totals = gap_above(np.minimum(first.sum(axis=-1), second.sum(axis=-1)), apart)
-    return np.maximum(log_gamma_gap(first, second).sum(axis=-1) - of_totals, 0.0)
+    gaps = gap_above(np.minimum(first, second), np.abs(second - first) / 2)
+    return distance_from_divergence(np.maximum(gaps.sum(axis=-1) - of_totals, 0.0))
 
 
-def log_gamma_gap(a: ArrayLike, b: ArrayLike) -> Floats:
-    """`(ln G(a) + ln G(b)) / 2 - ln G((a + b) / 2)` for positive `a`, `b`, elementwise, within
-    `GAP_RELATIVE_ERROR`.
-    """
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    return gap_above(np.minimum(a, b), np.abs(b - a) / 2)
+def distance_from_divergence(divergence: ArrayLike) -> Floats:
+    """The Hellinger distance of a Bhattacharyya divergence `D = -ln BC >= 0`, accurate near 0."""
+    return np.sqrt(-np.expm1(-np.asarray(divergence, dtype=np.float64)))
 
 
 def gap_above(lower: ArrayLike, half_difference: ArrayLike) -> Floats:
-    """The gap of `lower` and `lower + 2 half_difference`, elementwise: for callers that know the
-    difference exactly, as that of two counts.
+    """The gap `h(a, b)` of `a = lower` and `b = lower + 2 half_difference`, elementwise, within
+    `GAP_RELATIVE_ERROR`: for callers that know the difference exactly, as that of two counts.
 
     With `d = |b - a| / 2` and `m = (a + b) / 2`, one step of `G(z + 1) = z G(z)` changes the gap by
     `log1p(d^2 / (a b)) / 2`, which is positive; above `_STIRLING_FROM` the gap of Stirling's series

@@ -12,7 +12,7 @@ certified side is needed.
 """
 
 import math
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -183,15 +183,14 @@ def smooth_sensitivities(
     return np.exp(-_lower_envelope(-np.log(local), beta or 0.0))
 
 
-def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
+def smallest_local_sensitivity(size: int, prior: Floats) -> float:
     """A certified lower bound on `LS(x)` over all data sets of `size` records, and so on every
     smooth sensitivity.
 
     Every admissible pair has `(a_i - 1) + a_j <= A - 1` with `A = sum(prior) + size`, and `ln phi`
     is concave, so `phi(a_i - 1) phi(a_j) <= phi((A - 1) / 2)^2` (`docs/research/proofs.md`,
-    "Sensitivities").
+    "Sensitivities"). Arguments are not checked.
     """
-    size, prior = as_size(size), as_prior(prior)
     gap = 2 * half_gap((math.fsum(prior) + (size - 1)) / 2)
     return lower_end(float(distance_from_divergence(gap)), 2 * RELATIVE_ERROR)
 
@@ -211,7 +210,7 @@ def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | 
     size = int(counts[0].sum())
     largest = np.array(global_sensitivity(size, prior))
 
-    damped = _damping(gamma, beta)
+    damped = partial(_damped, gamma, beta)
     best = damped(distance_from_divergence(_largest_gaps(counts, prior)), 0)
     gaps_within = _gaps_within_two if prior.size == 2 else _gaps_within
     if len(counts) == 1 and prior.size > 2:
@@ -232,16 +231,14 @@ def _smooth(counts: Integers, prior: Floats, gamma: float | None, beta: float | 
     return best
 
 
-def _damping(gamma: float | None, beta: float | None) -> Callable[[Floats, Integers | int], Floats]:
-    """Make the function that damps local sensitivities at a distance, by `gamma` or by `beta`."""
-
-    def damped(sensitivity: Floats, distances: Integers | int) -> Floats:
-        if gamma is None:
-            return sensitivity * np.exp(-(beta or 0.0) * distances)
-        with np.errstate(divide="ignore"):
-            return 1 / (1 / sensitivity + gamma * distances)
-
-    return damped
+def _damped(
+    gamma: float | None, beta: float | None, sensitivity: Floats, distances: Integers | int
+) -> Floats:
+    """Local sensitivities at a distance, damped by `gamma` or by `beta`."""
+    if gamma is None:
+        return sensitivity * np.exp(-(beta or 0.0) * distances)
+    with np.errstate(divide="ignore"):
+        return 1 / (1 / sensitivity + gamma * distances)
 
 
 def _undominated(counts: Integers, prior: Floats) -> list[int]:
