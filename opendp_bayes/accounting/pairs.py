@@ -15,6 +15,7 @@ from opendp_bayes.accounting.noise import (
     NoisePairs,
     knorm_error,
     knorm_step,
+    knorm_steps,
     laplace_error,
     laplace_shift,
 )
@@ -37,6 +38,12 @@ _GROUP_WORK, LARGEST_GROUP = 5_000_000, 8
 #: Of Laplace noise, the most outcomes of all counts that move, each of which has about as many as
 #: there are records.
 _MOST_OUTCOMES = 1 << 17
+#: Of K-norm noise, the most records whose moves are followed one after the other, and the largest
+#: loss of one.
+_LARGEST_STEPS = 64
+_LARGEST_LOSS = 40.0
+#: Bound on the error of logarithms of fractions of up to 2^16 bits.
+_OF_LOGARITHMS = 2.0**-36
 
 
 def work_of(size: int | None, prior: tuple[float, ...], distance: int = 1) -> int:
@@ -53,7 +60,7 @@ def pairs_of(
     setting: Setting, distance: Distance, largest_work: int
 ) -> Pairs | GaussianPair | None:
     """The pairs to examine for data sets at exactly this distance, or None where only the proven
-    bound is to be had. Laplace noise is worst where all records are in one count.
+    bound is to be had. Laplace and K-norm noise are worst where all records are in one count.
     """
     law, k = setting.law, len(setting.prior)
     if law is None or not setting.is_accounted:
@@ -61,8 +68,11 @@ def pairs_of(
     if isinstance(law, AdditiveNoise):
         return _of_counts(law.noise, law.moved(setting.size), distance)
     if isinstance(law, SimplexNoise):
-        step = NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
-        return step if distance.records == 1 else None
+        if distance.records == 1:
+            return NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
+        if distance.records > _LARGEST_STEPS or 1 / law.scale > _LARGEST_LOSS:
+            return None
+        return NoisePairs(knorm_steps(k, law.scale, distance.records), _OF_LOGARITHMS)
     return _of_candidates(law, setting, distance.records, largest_work)
 
 

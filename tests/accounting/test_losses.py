@@ -229,25 +229,18 @@ def test_published_losses(size: int) -> None:
     assert {loss.method for loss in losses} == {"exact" if size == 10 else "windowed"}
 
 
-def test_the_papers_constant_is_noticed() -> None:
+def test_the_papers_constant_and_moves_beyond_a_limit_are_noticed() -> None:
     """`sqrt(1 - pi/4)` as the global sensitivity, where the true one is larger."""
     scale = 2 * math.sqrt(1 - math.pi / 4)
     assert exact_loss(HellingerExponential(scale), size=10, prior=(0.01, 0.01)).epsilon > 1.13
     widest = HellingerExponential(2 * global_sensitivity(10, (0.01, 0.01)))
     assert exact_loss(widest, size=10, prior=(0.01, 0.01)).epsilon <= 1
-
-
-@pytest.mark.parametrize("scale", [1 / 41, 0.7, 20.0])
-@pytest.mark.parametrize("distance", [1, 2, 7])
-def test_k_norm_noise_of_several_records(scale: float, distance: int) -> None:
-    """ρ of one record times the square of their number, or ε; δ from the bounds."""
-    of = {"size": 100, "prior": (1.0, 1.0, 1.0)}
-    one, several = (exact_loss(KNormParameters(scale), **of, d_in=d) for d in (1, distance))
-    assert several.epsilon == pytest.approx(distance / scale)
-    bounds = (distance**2 * one.rho, several.epsilon**2 / 2, several.epsilon)
-    assert several.rho == pytest.approx(min(bounds))
-    profile = privacy_profile(KNormParameters(scale), **of, d_in=distance)
-    assert profile.method == ("exact" if distance == 1 else "proven")
+    prior = (1.0, 1.0, 1.0)
+    cases = (1.0, 64, True), (1.0, 65, False), (1 / 40, 2, True), (1 / 41, 2, False)
+    for scale, distance, followed in (*cases, (1 / 41, 1, True)):
+        setting = Setting.of(KNormParameters(scale), 100, prior)
+        found = pairs_of(setting, Distance.of(distance), 10**6)
+        assert (found is not None) is followed
 
 
 # Groups.
@@ -381,7 +374,7 @@ def test_pairs_are_compared_where_the_work_is_allowed(mechanism, prior, monkeypa
     of_flips = isinstance(mechanism, PermuteAndFlip)
     work = enumeration.work(9, prior, 1)
     if len(prior) == 2 and not of_flips:
-        work = two_categories.work(9, prior)
+        work = two_categories.work(9, (prior[0], prior[1]))
     assert of_flips or work_of(9, prior) == work
     assert pairs_of(Setting.of(mechanism, 9, prior), Distance.of(1), work) is not None
     assert pairs_of(Setting.of(mechanism, 9, prior), Distance.of(1), work - 1) is None
