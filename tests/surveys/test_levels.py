@@ -82,7 +82,7 @@ def test_sums_are_exact_where_they_are_least_probable() -> None:
     one, other = -0.5 * np.arange(60) ** 1.5 * rng.uniform(1, 2, (4, 1)), rng.normal(0, 9, (4, 80))
     other[1, :7] = -np.inf
     first = np.array([0, 20, -3, 100])
-    found = log_sums(one, other, first, 50, np.zeros(4))
+    found = log_sums(one, other, first, np.full(4, 50))
     for row in range(4):
         for at, total in enumerate(first[row] + np.arange(50)):
             exact = exact_sum(one[row], other[row], total)
@@ -92,14 +92,14 @@ def test_sums_are_exact_where_they_are_least_probable() -> None:
     one += [-37.68428, -39.447168, -41.186128]
     other = [-61.765704, -47.666389, -35.390188, -24.936942, -16.306421, -9.498282, -4.511973]
     other += [-1.346527, 0.0, -1.555814, -5.993915]
-    found = log_sums(np.array([one]), np.array([other]), np.array([10]), 15, np.array([0.96816058]))
+    found = log_sums(np.array([one]), np.array([other]), np.array([10]), np.array([15]))
     for at, total in enumerate(range(10, 25)):
         assert found[0, at] == pytest.approx(exact_sum(one, other, total), abs=1e-6)
     places = np.arange(90)
     one = np.maximum(-3.0 * places, -3.0 * (89 - places)) + np.zeros((2, 1))
     other = np.maximum(-2.5 * places, 4.0 * (places - 89)) + np.zeros((2, 1))
     other[1, 60:] = -np.inf
-    found = log_sums(one, other, np.array([0, 0]), 179, np.zeros(2))
+    found = log_sums(one, other, np.array([0, 0]), np.full(2, 179))
     for row, total in np.ndindex(2, 179):
         exact = exact_sum(one[row], other[row], total)
         assert found[row, total] == pytest.approx(exact, abs=1e-5)

@@ -12,9 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
-from scipy.special import logsumexp
 
-from opendp_bayes.inference.laws.dirichlet_multinomial import picked
+from opendp_bayes.inference.laws.dirichlet_multinomial import picked, rows_of
 from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -22,143 +21,70 @@ from opendp_bayes.surveys.levels.tree import Weights
 from opendp_bayes.surveys.levels.windows import fitted, starting_windows
 
 #: A transform's entries below this share of the largest have lost too many digits.
-_KEPT = np.log(1e-9)
-#: The tilted mean may be this many deviations, or records, away from where it should be.
-_OFF, _NEAREST = 0.5, 0.3
-#: Tilts that are taken, and the steepest of them.
-_MOST_TILTS, _STEEPEST = 400, 1e3
+_KEPT = 1e-11
+#: The tilted mean is so many deviations from where it should be at most, which is so many records
+#: from the ends at least; a deviation that is none, and the steepest tilt.
+_OFF, _NEAREST, _LEAST, _STEEPEST = 0.5, 0.3, 1e-6, 1e3
 
 
-def log_sums(
-    first_logs: Floats, second_logs: Floats, first: Integers, number: int, tilt: Floats
-) -> Floats:
-    """Logarithms of `sum_i exp(one[i] + other[s - i])` for `number` sums s from `first` on.
+def log_sums(first_logs: Floats, second_logs: Floats, first: Integers, sizes: Integers) -> Floats:
+    """Logarithms of `sum_i exp(one[i] + other[s - i])` for so many sums s as `sizes` from `first`
+    on.
 
-    Shape `(rows, number)`, -inf for impossible sums. A Fourier transform of weights that are
-    multiplied by `exp(t i)` knows the sums near its tilted mean to most digits; as many tilts t are
-    taken as it needs to have every sum near one of them (Wilson and Keich, "Accurate pairwise
-    convolutions of non-negative vectors via FFT", 2016). Sums in a valley between others are near
-    none, and their terms are added up.
+    Shape `(rows, max(sizes))`, -inf for impossible sums. A Fourier transform of weights that are
+    multiplied by `exp(t i)` knows the sums near its tilted mean to most digits, so t puts this in
+    their middle. Where it loses some, as those in a valley between others, the terms of the row are
+    added up: all are positive, so that no digits are lost.
 
     Parameters
     ----------
     one, other : ndarray
         Logarithms of weights, shapes `(rows, m)` and `(rows, n)`; -inf only at the ends.
-    first : ndarray of int
-        The first sum of each row, shape `(rows,)`.
-    tilt : ndarray
-        About the tilt at which the sums are in the middle, shape `(rows,)`; a starting point.
+    first, sizes : ndarray of int
+        The first sum of each row, and their number, shape `(rows,)`.
     """
-    lowest, highest = (
-        _end(first_logs, entries) + _end(second_logs, entries) for entries in (0, -1)
-    )
-    sums = first[:, None] + np.arange(number)
-    wanted = (sums >= lowest[:, None]) & (sums <= highest[:, None])
-    log_weights, quality = np.full(sums.shape, -np.inf), np.full(sums.shape, -np.inf)
-    rows = np.flatnonzero(wanted.any(axis=1))
-    near = np.maximum(first, lowest), np.minimum(first + number - 1, highest)
-    goal = (near[0] + near[1]) / 2
-    length = fft.next_fast_len(first_logs.shape[1] + second_logs.shape[1] - 1, real=True)
-    for _ in range(_MOST_TILTS):
-        if not rows.size:
-            return log_weights
-        tilted = _tilted(
-            first_logs[rows], second_logs[rows], goal[rows], tilt[rows], lowest[rows], highest[rows]
-        )
-        tilts, weights, other_weights, log_scale = tilted
-        product = fft.irfft(fft.rfft(weights, length) * fft.rfft(other_weights, length), length)
-        entries = np.clip(sums[rows], 0, length - 1)
-        here = np.take_along_axis(product, entries, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(here)
-        logs = np.where(wanted[rows] & (here > 0), logs, -np.inf)
-        share = logs - np.log(product.max(axis=1))[:, None]
-        better = share > quality[rows]
-        values = logs + log_scale[:, None] - tilts[:, None] * entries
-        log_weights[rows] = np.where(better, values, log_weights[rows])
-        quality[rows] = np.maximum(share, quality[rows])
-        tilt[rows] = tilts
-        missing = wanted[rows] & (quality[rows] < _KEPT)
-        middle = np.clip(np.floor(goal[rows]).astype(np.int64) - first[rows], 0, number - 1)
-        at_goal = missing[np.arange(rows.size), middle]  # where the tilt went
-        for position in np.flatnonzero(at_goal):
-            row, open_ = rows[position], np.flatnonzero(missing[position])
-            nearest = np.argsort(np.abs(open_ - middle[position]))
-            some = open_[nearest[: _AT_A_TIME // first_logs.shape[1] + 1]]
-            log_weights[row, some] = _one_by_one(first_logs[row], second_logs[row], sums[row, some])
-            quality[row, some], missing[position, some] = 0.0, False
-        goal[rows] = _next_goal(missing, sums[rows], goal[rows])
-        rows = rows[missing.any(axis=1)]
-    return log_weights
-
-
-def _one_by_one(first_logs: Floats, second_logs: Floats, sums: Integers) -> Floats:
-    """Logarithms of some sums of one row by their definition."""
-    second_counts = sums[:, None] - np.arange(first_logs.size)
-    inside = (second_counts >= 0) & (second_counts < second_logs.size)
-    terms = np.where(inside, first_logs + second_logs[np.where(inside, second_counts, 0)], -np.inf)
-    return np.asarray(logsumexp(terms, axis=1))
-
-
-def _end(weights: Floats, side: int) -> Integers:
-    """The first or the last place of each row that has a weight."""
-    seen = np.isfinite(weights)
-    if side == 0:
-        return np.argmax(seen, axis=1)
-    return weights.shape[1] - 1 - np.argmax(seen[:, ::-1], axis=1)
-
-
-def _next_goal(missing: Integers, sums: Integers, goal: Floats) -> Floats:
-    """The sum nearest to the last goal of those that are not known yet."""
-    away = np.where(missing, np.abs(sums - goal[:, None]), np.inf)
-    nearest = away.argmin(axis=1)[:, None]
-    return np.asarray(np.take_along_axis(sums, nearest, axis=1)[:, 0], dtype=np.float64)
-
-
-def _tilted(
-    first_logs: Floats,
-    second_logs: Floats,
-    goal: Floats,
-    start: Floats,
-    lowest: Integers,
-    highest: Integers,
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Tilts that put the mean of the sum near a goal, the tilted laws, and their log-scale."""
+    both = [(logs, np.arange(float(logs.shape[1]))) for logs in (first_logs, second_logs)]
+    possible = [np.isfinite(logs) for logs, _ in both]
+    lowest = sum(seen.argmax(axis=1) for seen in possible)
+    highest = sum(seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1) for seen in possible)
     inside = np.minimum(_NEAREST, (highest - lowest) / 2)
-    goal = np.clip(goal, lowest + inside, highest - inside)
-    tilt, log_scale = start.copy(), np.zeros(start.shape)
-    laws = np.empty_like(first_logs), np.empty_like(second_logs)
+    goal = np.clip(first + (sizes - 1) / 2, lowest + inside, highest - inside)
+    tilt = np.zeros(first.size)
 
     def beyond(tilts: Floats, rows: Integers) -> tuple[Floats, Floats]:
+        tilt[rows] = tilts
         mean, variance = -goal[rows], np.zeros(rows.size)
-        tilt[rows], log_scale[rows] = tilts, 0.0
-        for law, log_weights in zip(laws, (first_logs, second_logs), strict=True):
-            counts = np.arange(float(log_weights.shape[1]))
-            share = log_weights[rows]
-            share += tilts[:, None] * counts
-            top = share.max(axis=1)
-            share -= top[:, None]
-            np.exp(share, out=share)
-            total = share.sum(axis=1)
-            share /= total[:, None]
-            law[rows] = share
-            log_scale[rows] += np.log(total) + top
-            centre = share @ counts
+        for logs, counts in both:
+            shares = special.softmax(logs[rows] + tilts[:, None] * counts, axis=1)
+            centre = shares @ counts
             mean += centre
-            variance += share @ counts**2 - centre**2
-        near = np.maximum(_OFF * np.sqrt(np.maximum(variance, 0.0)), _NEAREST)
+            variance += shares @ counts**2 - centre**2
+        near = _OFF * np.sqrt(np.maximum(variance, 0.0)) + _LEAST
         return mean / near, variance / near
 
-    increasing_roots(beyond, start, -_STEEPEST, _STEEPEST, 1.0)
-    return tilt, *laws, log_scale
+    increasing_roots(beyond, tilt, -_STEEPEST, _STEEPEST, 1.0)
+    tilted = [logs + tilt[:, None] * counts for logs, counts in both]
+    tops = [logs.max(axis=1, keepdims=True) for logs in tilted]
+    one, other = (np.exp(logs - top) for logs, top in zip(tilted, tops, strict=True))
+    length = one.shape[1] + other.shape[1] - 1
+    padded = fft.next_fast_len(length, real=True)
+    law = fft.irfft(fft.rfft(one, padded) * fft.rfft(other, padded), padded)[:, :length]
+    sums = first[:, None] + np.arange(sizes.max())
+    last = np.minimum(highest, first + sizes - 1)
+    wanted = (sums >= lowest[:, None]) & (sums <= last[:, None])
+    sums = np.clip(sums, 0, length - 1)
+    lost = np.take_along_axis(law, sums, axis=1) < _KEPT * law.max(axis=1, keepdims=True)
+    for row in np.flatnonzero(np.any(wanted & lost, axis=1)):
+        law[row] = np.convolve(one[row], other[row])
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.where(wanted, np.take_along_axis(law, sums, axis=1), 0.0))
+    return np.asarray(logs + sum(tops) - tilt[:, None] * sums)
 
 
 #: Where the end of a window is more than `exp(-_ENDS)` as probable as the most probable count, all
-#: windows are made to end at `exp(-_AMPLE)`, or to be so many times as wide.
+#: windows are made to end at `exp(-_AMPLE)`, but between so many times as wide.
 _ENDS, _AMPLE, _NOTHING = 12.0, 18.0, -99.0
-_WIDEST, _FLAT = 2, 1e-3
-#: Passes after which windows that lose something are made at least twice as wide, and the most.
-_FEW_PASSES, _MOST_PASSES = 6, 30
+_NARROWEST, _WIDEST, _FLAT, _MOST_PASSES = 0.25, 2, 1e-3, 30
 #: Entries of the arrays that are worked on at a time, and of all windows together.
 _AT_A_TIME, _LARGEST = 1 << 20, 1 << 26
 
@@ -180,7 +106,7 @@ class TreeCounts:
         for passes in range(_MOST_PASSES + 1):
             self._up()
             self._outside = self._down()
-            if passes == _MOST_PASSES or not self._widened(passes >= _FEW_PASSES):
+            if passes == _MOST_PASSES or not self._widened():
                 break
 
     def _set(self, low: Integers, high: Integers) -> None:
@@ -205,8 +131,7 @@ class TreeCounts:
                 left, right = self.tree.left[nodes], self.tree.right[nodes]
                 first = self.low[nodes] - self.low[left] - self.low[right]
                 laws = self._rows(self._inside, left), self._rows(self._inside, right)
-                number = int(self.sizes[nodes].max())
-                self._keep(nodes, log_sums(*laws, first, number, np.zeros(nodes.size)))
+                self._keep(nodes, log_sums(*laws, first, self.sizes[nodes]))
 
     def _keep(self, nodes: Integers, log_sum: Floats) -> None:
         """Keep laws with the weights of their own nodes."""
@@ -242,13 +167,10 @@ class TreeCounts:
             first = (
                 self.low[child] - self.low[nodes] + self.low[sibling] + sibling_laws.shape[1] - 1
             )
-            number = int(self.sizes[child].max())
-            yield child, log_sums(above, sibling_laws, first, number, np.zeros(nodes.size))
+            yield child, log_sums(above, sibling_laws, first, self.sizes[child])
 
-    def _widened(self, doubled: bool) -> bool:
-        """Make windows wider that lose something, and no less than `doubled` where that is asked;
-        False where there is none.
-        """
+    def _widened(self) -> bool:
+        """Make windows wider that lose something; False where there is none."""
         law = self._inside + self._outside
         law -= self._windows.largest(law)[self._windows.owner]
         law = np.maximum(law, _NOTHING)
@@ -260,20 +182,19 @@ class TreeCounts:
             first[-1] = last[-1] = _NOTHING
         if max(first.max(), last.max()) <= -_ENDS:
             return False
-        lower = np.maximum(low - self._missing(first, law[begin + next_], doubled), 0)
-        upper = np.minimum(high + self._missing(last, law[end - next_], doubled), self._highest)
+        lower = np.maximum(low - self._missing(first, law[begin + next_]), 0)
+        upper = np.minimum(high + self._missing(last, law[end - next_]), self._highest)
         lower, upper = fitted(self.tree, lower, upper)
         if np.all(lower >= low) and np.all(upper <= high):
             return False
         self._set(np.minimum(lower, low), np.maximum(upper, high))
         return True
 
-    def _missing(self, end: Floats, next_: Floats, doubled: bool) -> Integers:
+    def _missing(self, end: Floats, next_: Floats) -> Integers:
         """Counts that windows lack beyond an end, by the slope of the laws there."""
-        slope = np.maximum(next_ - end, _FLAT)
-        least = np.where(end > -_ENDS, self.sizes, 0) if doubled else 0
-        most = _WIDEST * self.sizes
-        return np.ceil(np.clip((end + _AMPLE) / slope, least, most)).astype(np.int64)
+        wanted = (end + _AMPLE) / np.maximum(next_ - end, _FLAT)
+        least = np.where(end > -_ENDS, _NARROWEST * self.sizes, 0)
+        return np.ceil(np.clip(wanted, least, _WIDEST * self.sizes)).astype(np.int64)
 
     # -- ragged arrays --------------------------------------------------------------------------
 
@@ -371,14 +292,10 @@ class TreeCounts:
         children of some nodes, none of which is above another, whose rows are known.
         """
         for some in self._alike(nodes):
-            sums = counts[some]
-            first = int(sums.min())
-            key = np.arange(some.size)[:, None] * (int(sums.max()) - first + 1) + sums - first
-            pairs, pair_of = np.unique(key, return_inverse=True)
-            row, sum_ = np.divmod(pairs, int(sums.max()) - first + 1)
-            left_counts = self._parts(some[row], sum_ + first, pair_of.ravel(), rng)
-            counts[self.tree.left[some]] = left_counts.reshape(sums.shape)
-            counts[self.tree.right[some]] = sums - counts[self.tree.left[some]]
+            pair_of, (node, total) = rows_of(some[:, None], counts[some])
+            left_counts = self._parts(node, total, pair_of.ravel(), rng).reshape(pair_of.shape)
+            counts[self.tree.left[some]] = left_counts
+            counts[self.tree.right[some]] = counts[some] - left_counts
 
     def _parts(
         self, nodes: Integers, sums: Integers, pair_of: Integers, rng: np.random.Generator
@@ -401,8 +318,7 @@ class TreeCounts:
             bounds = np.searchsorted(pair_of[order], [begin, end])
             some = order[bounds[0] : bounds[1]]
             rows = pair_of[some] - begin
-            index = picked(weights, rows, level[some] * (1 - 1e-12))
-            counts[some] = self.low[left_nodes[rows]] + np.minimum(
-                index, self.sizes[left_nodes[rows]] - 1
+            counts[some] = self.low[left_nodes[rows]] + picked(
+                weights, rows, level[some] * (1 - 1e-12)
             )
         return counts
