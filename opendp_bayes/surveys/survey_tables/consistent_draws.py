@@ -154,15 +154,10 @@ def _sizes(model: Model, chains: int, rng: np.random.Generator) -> Integers:
 
 def _guess(model: Model, clique: Scope) -> Floats:
     """A positive table that has about the measured margins, largest tables last."""
-    shape = tuple(model.levels[v] for v in clique)
-    fitted_table = np.ones(shape)
-    inside = [look for look in model.looks if set(look.scope) <= set(clique)]
+    looks = [look for look in model.looks if set(look.scope) <= set(clique)]
+    guess = np.ones(model.tables[clique].cells)
     for _ in range(_ROUNDS):
-        for look in sorted(inside, key=lambda noisy_table: len(noisy_table.scope)):
-            wanted = np.maximum(look.noisy.drawn, _LEAST)
-            wanted = wanted.reshape([model.levels[v] for v in look.scope])
-            others = tuple(axis for axis, v in enumerate(clique) if v not in look.scope)
-            fitted_table = fitted_table * np.expand_dims(
-                wanted / fitted_table.sum(axis=others), others
-            )
-    return fitted_table.reshape(-1)
+        for look in sorted(looks, key=lambda look: len(look.scope)):
+            places = model.places(clique, look.scope)
+            guess *= (np.maximum(look.noisy.drawn, _LEAST) / np.bincount(places, guess))[places]
+    return guess

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import softmax, wrightomega
 
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.surveys.survey_tables.junction_tree import Scope
@@ -185,15 +185,10 @@ def _indicator(levels: Integers, shape: list[int]) -> Floats:
 
 
 def _log_strength(squares: Floats) -> float:
-    """The most probable logarithm of the strength of effects with these expected squares, by
-    Newton's method for a derivative that decreases.
+    """The most probable logarithm of the strength of effects with these expected squares, where
+    `sum(squares) exp(-2 log) = size + (log - CENTRE) / variance`: by Wright's omega function.
     """
-    total, variance, log = float(squares.sum()), BETWEEN**2 + WITHIN**2, CENTRE
-    for _ in range(50):
-        pull = total * math.exp(-2 * log)
-        slope = pull - squares.size - (log - CENTRE) / variance
-        move = slope / (2 * pull + 1 / variance)
-        log += min(max(move, -1.0), 1.0)
-        if abs(move) < 1e-9:
-            break
-    return log
+    variance = BETWEEN**2 + WITHIN**2
+    lowest = CENTRE - variance * squares.size
+    double = wrightomega(math.log(2 * variance * float(squares.sum())) - 2 * lowest)
+    return lowest + float(double) / 2
