@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from opendp_bayes.unlisted.posterior.counts_of_keys import CountsOfKeys, SharesOfKeys
-    from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
+    from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys, NoisyRest
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Rest(UnderflowIsZero):
     """
 
     noisy_count: int
-    _keys: "NoisyKeys"
+    _noisy: "NoisyRest"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval of their number that holds it with at least the probability `level`, whatever
@@ -47,7 +47,7 @@ class Rest(UnderflowIsZero):
         ValueError
             Unless `0 < level < 1`.
         """
-        return self._keys.rest_interval(level)
+        return self._noisy.interval(level)
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,8 @@ class DiscoveredRelease(Estimated, DiscoveredData):
     @property
     def rest(self) -> Rest | None:
         """All hidden categories together; None where that was not bought."""
-        return None if self.noisy_rest is None else Rest(self.noisy_rest, self._keys)
+        noisy = self._keys.rest
+        return None if noisy is None else Rest(noisy.noisy_count, noisy)
 
     def hidden(self, label: Value) -> Hidden:
         """A category that is not shown; `ValueError` for one that is."""
@@ -223,16 +224,12 @@ class DiscoveredRelease(Estimated, DiscoveredData):
 
     @cached_property
     def _keys(self) -> "NoisyKeys":
-        from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
+        from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys, NoisyRest
 
-        noisy_counts = np.array(self.noisy_counts, dtype=np.int64)
-        return NoisyKeys(
-            self.discovery.law,
-            noisy_counts[self.listed :],
-            noisy_counts[: self.listed],
-            self.noisy_rest,
-            self.discovery.rest,
-        )
+        listed, shown = np.split(np.array(self.noisy_counts, dtype=np.int64), [self.listed])
+        number, noise = self.noisy_rest, self.discovery.rest
+        rest = None if number is None or noise is None else NoisyRest(number, noise)
+        return NoisyKeys(self.discovery.law, shown, listed, rest)
 
     def estimates(self, level: float = 0.95) -> "pl.DataFrame":
         """Means and intervals of probability `level` of the shares of the categories that are

@@ -107,6 +107,7 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
         discovered, k = self.categories[self.listed :], len(self.categories)
         kinds = {type(label) for label in self.categories}
         least = min(self.noisy_counts[self.listed :], default=self.law.threshold)
+        lowest = self.law.value().masses[0]
         with_delta = [measure for measure in MEASURES if "Approximate" in measure]
         return [
             (
@@ -129,6 +130,11 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
                 least >= self.law.threshold,
                 f"must be at least the threshold, {self.law.threshold}, of every category that was"
                 " discovered.",
+            ),
+            (
+                "noisy_counts",
+                min(self.noisy_counts, default=lowest) >= lowest,
+                f"must be at least {lowest} by the law of the noise.",
             ),
             (
                 "rest",

@@ -10,7 +10,7 @@ import numpy as np
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.unlisted.posterior.counts_of_keys import CountsOfKeys, counts_of_keys
-from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
+from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys, NoisyRest
 from opendp_bayes.unlisted.thresholds import OptimalThreshold, Threshold
 
 #: The part of epsilon that buys the number of hidden records; draws by which intervals are found.
@@ -100,7 +100,7 @@ def released(world: World, rng: np.random.Generator) -> Released:
     noisy = counts + simulated(law, counts.size, rng)
     shown, noise = noisy >= law.threshold, DiscreteLaplace(1 / (REST * world.epsilon))
     rest = int(counts[~shown].sum() + noise.simulate((), rng))
-    keys = NoisyKeys(law, noisy[shown], NONE, rest, noise)
+    keys = NoisyKeys(law, noisy[shown], NONE, NoisyRest(rest, noise))
     others = 1 - float(intensities[shown].sum() / every)
     return Released(keys, counts[shown], intensities[shown], counts[~shown], others)
 
@@ -133,16 +133,15 @@ def effective(found: CountsOfKeys) -> float:
     met. Infinite where no key needs the law.
     """
     law = found.law
-    if law is None or not found._near.noisy.size:
+    if law is None:
         return math.inf
-    numbers = np.zeros(found._near.noisy.size)
-    for block in found._near.blocks():
-        means = block.means
-        of = _of_chains(means.reshape(-1, CHAINS, means.shape[1]).swapaxes(0, 1))
-        # Differences of so small a part of a standard deviation are none.
-        seen = means.std(axis=0) > 0.02 * found._std[block.rows]
-        numbers[block.rows] = np.where(seen, of, len(means))
-    return float(numbers.min())
+    given = (found._given(number) for number in range(len(law.weights)))
+    means = np.array([(p * found._counts).sum(axis=1) / p.sum(axis=1) for p in given])
+    of = _of_chains(means.reshape(-1, CHAINS, means.shape[1]).swapaxes(0, 1))
+    # Differences of so small a part of a standard deviation are none.
+    std = np.zeros(means.shape[1])
+    std[found._row] = found.std / found._lattice.unit
+    return float(np.where(means.std(axis=0) > 0.02 * std, of, len(means)).min())
 
 
 def _of_chains(values: Floats) -> Floats:

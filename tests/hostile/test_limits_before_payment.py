@@ -76,9 +76,6 @@ laws/beta_mixture:BetaMixtures._mixed
 survey_tables/survey_posterior:SurveyPosterior.write_synthetic
 survey_tables/survey_posterior:SurveyPosterior._copies
 survey_tables/table_posterior:TableDraws.counted
-posterior/noisy_keys:_noisy_counts
-posterior/noisy_keys:NoisyKeys.__post_init__
-posterior/noisy_keys:NoisyKeys._bought
 ways:way_to
 """
 #: Of a mechanism of a plugin whose law no reader knows, or that has a likelihood but no number.

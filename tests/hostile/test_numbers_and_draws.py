@@ -22,7 +22,7 @@ from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.unlisted.posterior.counts_of_keys import CountsOfKeys
+from opendp_bayes.unlisted.posterior.noisy_keys import NoisyRest
 from opendp_bayes.unlisted.thresholds import Discovery, LaplaceThreshold
 from tests.helpers.every_result import made_anew, methods, results
 from tests.helpers.oracles import discrete_laplace_cell
@@ -323,10 +323,9 @@ def test_notices_differences_that_are_too_sure(monkeypatch: pytest.MonkeyPatch) 
 
 def test_notices_a_rest_without_its_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     def without(self: Any, number: int, rng: Any) -> Any:
-        rest = rng.standard_gamma(self.keys.rest + 1.0, number)[:, None]
-        return np.concatenate([self._intensities(number, rng), rest], axis=1)
+        return np.full(number, self.noisy_count)
 
-    monkeypatch.setattr(CountsOfKeys, "_intensities_of_all", without)
+    monkeypatch.setattr(NoisyRest, "draws", without)
     assert "everything else: std" in list(off_discovered(release_with_rest()))
 
 

@@ -48,6 +48,7 @@ def law(**changed: Any) -> dict[str, Any]:
     [
         ({"noisy_counts": [-2, 25, 310]}, "noisy_counts=.*must be 4 integers"),
         ({"noisy_counts": [-2, 18, 310, 40]}, "must be at least the threshold"),
+        ({"noisy_counts": [-99, 25, 310, 40]}, "noisy_counts=.*by the law of the noise"),
         ({"listed": 5}, "noisy_counts=.*of which"),
         ({"categories": ["none", "Avon", "Avon", "York"]}, "must be all different"),
         ({"categories": ["none", "Avon", "Bath", 3]}, "of one type"),

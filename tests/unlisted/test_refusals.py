@@ -9,7 +9,7 @@ import pytest
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 from opendp_bayes.unlisted.laws_for_budgets import fitted_discovery, loss_of_discovery
 from opendp_bayes.unlisted.posterior.counts_of_keys import counts_of_keys
-from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys, hidden_bound
+from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
 from opendp_bayes.unlisted.threshold_profile import MOST_KEYS, delta_of_discovery
 from opendp_bayes.unlisted.thresholds import (
     Discovery,
@@ -20,9 +20,7 @@ from opendp_bayes.unlisted.thresholds import (
 
 NAMES = ("optimal_threshold", "laplace_threshold", "gaussian_threshold")
 SMALL, LAW = OptimalThreshold(1.0, 0.02, 0.8), LaplaceThreshold(1.5, 6)
-LOWEST = SMALL.masses[0]
 NONE = np.zeros(0, dtype=np.int64)
-KEYS = NoisyKeys(SMALL, NONE, NONE)
 
 
 def fitted(name: str = "auto", **changed: Any) -> Discovery:
@@ -115,20 +113,9 @@ REFUSED: list[tuple[Any, str]] = [
         r"keys=40, records=3: .*20000 losses",
     ),
     # --- posteriors
-    (lambda: NoisyKeys(LAW, np.array([7, 5]), NONE), r"noisy_counts: .*at least 6, .*law"),
-    (
-        lambda: NoisyKeys(SMALL, NONE, np.array([LOWEST - 1])),
-        rf"listed: every entry must be at least {LOWEST}, by",
-    ),
-    (lambda: NoisyKeys(SMALL, np.array([7.5]), NONE), r"noisy_counts: .*sequence of whole numb"),
-    (lambda: NoisyKeys(SMALL, NONE, np.array([[7]])), r"listed: .*sequence of whole numbers"),
-    (lambda: NoisyKeys(SMALL, NONE, NONE, 5), r"rest, rest_noise: .*both be given"),
-    (KEYS.rest_interval, r"rest=None: .*number of hidden records"),
-    (lambda: KEYS.rest_draws(3, RNG), r"rest=None: .*number of hidden records"),
     (lambda: posterior().interval(1.5), r"level=1\.5: .*between 0 and 1"),
     (lambda: posterior().shares.interval(1.5), r"level=1\.5: .*between 0 and 1"),
     (lambda: posterior().keys.hidden_bound(1.5), r"level=1\.5: .*between 0 and 1"),
-    (lambda: hidden_bound(SMALL, 0.95, labels=0), r"labels=0: must be between 1"),
     (lambda: posterior().draws(0, RNG), r"number=0: must be between 1"),
     (lambda: posterior().shares.draws(0, RNG), r"number=0: must be between 1"),
 ]
@@ -145,4 +132,3 @@ def test_what_is_next_to_a_limit_is_taken() -> None:
     assert fitted(NAMES[0], epsilon=28.0, d_in=6).law.delta >= 1e-20
     assert Discovery(LAW) == Discovery(LAW, None)
     assert Discovery(LAW, DiscreteLaplace(5.0)).rest == DiscreteLaplace(5.0)
-    NoisyKeys(SMALL, NONE, np.array([LOWEST]))

@@ -59,6 +59,14 @@ class Points:
         n = np.asarray(counts, dtype=np.float64)
         return np.exp(log_negative_binomial(n, self.shapes[:, None], self.means[:, None]))
 
+    def pmf_of_cells(self, begins: Integers) -> Floats:
+        """Probabilities of counts of 1 or more in cells that begin at some whole numbers, the last
+        where the last cell ends, shape `(p, cells)`.
+        """
+        shape, mean = self.shapes[:, None], self.means[:, None]
+        up_to = special.betainc(shape, np.maximum(begins, 1.0), shape / (shape + mean))
+        return np.maximum(np.diff(up_to, axis=1), 0.0)
+
 
 class IntensityLaw:
     """The law of x, and perhaps of other coordinates u that are about standard normal.
