@@ -6,17 +6,13 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from opendp_bayes.inference.pooling.pooled_draws import (
-    Priors,
-    Proposals,
-    Target,
-    concentrations,
-    draws_of,
-)
+from opendp_bayes.inference.pooling.pooled_draws import Proposals, Target, concentrations, draws_of
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 
 LIMIT = stats.norm.isf(oracles.FALSE_ALARM / 2)
+#: A prior of κ that goes far.
+FAR = stats.fisk(1, scale=10)
 
 
 class Nothing:
@@ -45,9 +41,8 @@ class Some(Nothing):
 def test_draws_are_of_the_prior_where_nothing_is_said(kappa, k):
     """Of κ with its tail, and of m."""
     beta = np.linspace(1, 3, k)
-    every, *_ = draws_of(
-        Nothing(), Priors(kappa, beta), beta / beta.sum(), 2000, np.random.default_rng(0)
-    )
+    target = Target(Nothing(), kappa, beta)
+    every, *_ = draws_of(target, beta / beta.sum(), 2000, np.random.default_rng(0))
     off = [np.mean(every.sum(axis=1) < kappa.ppf(level)) - level for level in (0.05, 0.5, 0.95)]
     assert np.max(np.abs(off)) < LIMIT * 0.5 / np.sqrt(2000)
     m = every / every.sum(axis=1, keepdims=True)
@@ -61,10 +56,9 @@ def test_draws_are_of_the_prior_where_nothing_is_said(kappa, k):
 def test_many_categories_are_drawn(most):
     """Also those that hardly differ from empty ones."""
     k = 20
-    counts, priors = np.linspace(0, most, k), Priors(stats.fisk(1, scale=10), np.ones(k))
-    draws, _, worth = draws_of(
-        Some(counts), priors, np.full(k, 1 / k), 300, np.random.default_rng(0)
-    )
+    counts = np.linspace(0, most, k)
+    target = Target(Some(counts), FAR, np.ones(k))
+    draws, _, worth = draws_of(target, np.full(k, 1 / k), 300, np.random.default_rng(0))
     m = draws / draws.sum(axis=1, keepdims=True)
     wanted = stats.dirichlet(1 + counts)
     assert worth >= 300
@@ -75,19 +69,16 @@ def test_proposals_reach_far_and_copies_are_not_taken_for_more_draws():
     """The upper tail of its posterior, where groups are all alike, is that of the prior. Where
     few draws have all the weight the effective ones are few.
     """
-    priors = Priors(stats.fisk(1, scale=10), np.ones(2))
-    edges = Target(Nothing(), priors).proposals(np.array([0.5, 0.5])).edges
-    assert edges[0] < np.log(priors.kappa.ppf(0.002))
-    assert edges[-1] > np.log(priors.kappa.ppf(0.998))
+    edges = Target(Nothing(), FAR, np.ones(2)).proposals(np.array([0.5, 0.5])).edges
+    assert edges[0] < np.log(FAR.ppf(0.002))
+    assert edges[-1] > np.log(FAR.ppf(0.998))
 
     class Narrow(Nothing):
         def log_p(self, a):
             return -1e3 * (np.log(a.sum() / 10) - np.sin(40 * a[0] / a.sum())) ** 2
 
-    priors = Priors(stats.fisk(1, scale=10), np.ones(2))
-    draws, _, worth = draws_of(
-        Narrow(), priors, np.array([0.5, 0.5]), 100, np.random.default_rng(0)
-    )
+    target = Target(Narrow(), FAR, np.ones(2))
+    draws, _, worth = draws_of(target, np.array([0.5, 0.5]), 100, np.random.default_rng(0))
     assert worth < 2 * len(np.unique(draws[:, 0]))
 
 
@@ -99,11 +90,11 @@ def test_the_density_of_coordinates_is_that_of_the_priors():
     """With its volume: the mass of a part of all m is that under the Dirichlet distribution."""
 
     def mass(beta, below):
-        priors = Priors(KAPPA, beta)
+        target = Target(Nothing(), KAPPA, beta)
 
         def density(z):
-            log_m = np.array([special.log_expit(z), special.log_expit(-z)])
-            return np.exp(priors.log_density(np.array(np.log(5.0)), log_m))
+            log_m = np.array([[special.log_expit(z), special.log_expit(-z)]])
+            return np.exp(target.log_density(np.log([5.0]), log_m)[0])
 
         low, every = (integrate.quad(density, -30, end)[0] for end in (below, 30))
         return low / every
@@ -114,7 +105,8 @@ def test_the_density_of_coordinates_is_that_of_the_priors():
     assert abs(mass(beta + 1, np.log(0.3 / 0.7)) - wanted) > 0.01  # another prior is noticed
 
     def of_kappa(v):
-        return np.exp(Priors(KAPPA, BETA).log_density(v, np.zeros(3)))
+        target = Target(Nothing(), KAPPA, BETA)
+        return np.exp(target.log_density(np.array([v]), np.zeros((1, 3)))[0])
 
     assert integrate.quad(of_kappa, -20, np.log(8.0))[0] == pytest.approx(KAPPA.cdf(8.0))
 
@@ -123,11 +115,12 @@ def test_concentrations_keep_to_their_prior():
     for log_kappa, bound in ((-900.0, 1e-25), (900.0, 1e120)):
         found = concentrations(np.array(log_kappa), np.zeros(1))
         assert found == pytest.approx(bound)
-    priors = Priors(stats.uniform(1, 4), BETA)
-    low, high = priors.ends()
+    target = Target(Nothing(), stats.uniform(1, 4), BETA)
+    low, *_, high = target.proposals(np.full(3, 1 / 3)).edges
     assert 0 < low < 0.01 < 1.6 < high < np.log(5)
-    assert np.isfinite(priors.log_density(np.array(1.0), np.zeros(3)))
-    assert priors.log_density(np.array(2.0), np.zeros(3)) == -np.inf
+    log_p = target.log_density(np.array([1.0, 2.0]), np.zeros((2, 3)))
+    assert np.isfinite(log_p[0])
+    assert log_p[1] == -np.inf
 
 
 def laws(shapes, modes=0.0, shares=(0.1, 0.2, 0.3, 0.4)):

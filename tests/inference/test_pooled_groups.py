@@ -165,8 +165,8 @@ def test_gives_up_where_no_number_of_draws_would_do(monkeypatch):
         def counts(self, a, number, rng):
             return np.zeros((number, 1, a.size), dtype=np.int32)
 
-    priors, shares = module.Priors(KAPPA, np.ones(12)), np.full(12, 1 / 12)
-    *_, worth = module.draws_of(Round(), priors, shares, 50, np.random.default_rng(0))
+    target, shares = module.Target(Round(), KAPPA, np.ones(12)), np.full(12, 1 / 12)
+    *_, worth = module.draws_of(target, shares, 50, np.random.default_rng(0))
     assert worth < 50
 
 

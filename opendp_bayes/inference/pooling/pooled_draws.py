@@ -1,17 +1,19 @@
-"""Draws of κ, m and the counts of pooled groups, as many as are wanted: the priors of κ and m, laws
-that these are proposed from, and importance sampling.
+"""Draws of κ, m and the counts of pooled groups, as many as are wanted: laws that κ and m are
+proposed from, and importance sampling.
 
-The counts are summed out: `Evidence` says how probable what was drawn is, given κ and m. These are
-drawn by importance sampling: ln κ over a grid, at each point of which m has a law of its own, about
-its most probable value (`Proposals`).
+The counts are summed out: `PrivateSizes` and `PublicSizes` say how probable what was drawn is,
+given κ and m. These are drawn by importance sampling: ln κ over a grid, at each point of which m
+has a law of its own, about its most probable value (`Proposals`).
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import special
 
+from opendp_bayes.inference.pooling.private_sizes import PrivateSizes
+from opendp_bayes.inference.pooling.public_sizes import PublicSizes
 from opendp_bayes.inference.sampling.importance import copies
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -22,27 +24,6 @@ _SMALLEST, _LARGEST = np.log(1e-25), np.log(1e120)
 _LEFT_OUT = 1e-4
 #: Intervals of ln κ, and the part of the draws that is spread evenly over them.
 _INTERVALS, _EVEN = 12, 0.15
-
-
-@dataclass(frozen=True, eq=False)
-class Priors:
-    """Priors of κ, a frozen continuous distribution of scipy, and of m, the concentration of a
-    Dirichlet distribution, shape `(k,)`.
-    """
-
-    kappa: Any
-    m: Floats
-
-    def ends(self) -> tuple[float, float]:
-        """Between which values of ln κ the prior has nearly all of its mass."""
-        low, high = np.log(self.kappa.ppf([_LEFT_OUT, 1 - _LEFT_OUT]))
-        return float(low), float(high)
-
-    def log_density(self, log_kappa: Floats, log_m: Floats) -> Floats:
-        """The log-density of ln κ, and of the logarithms of m, shape `(..., k)`."""
-        with np.errstate(all="ignore"):
-            log_p = self.kappa.logpdf(np.exp(log_kappa)) + log_kappa
-        return np.where(np.isfinite(log_p), log_p, -np.inf) + log_m @ self.m
 
 
 def concentrations(log_kappa: Floats, log_m: Floats) -> Floats:
@@ -111,40 +92,41 @@ _EACH = 2
 BYTES_OF_DRAWS = 8 * _EACH
 
 
-class Evidence(Protocol):
-    """Probabilities of what was drawn, and of counts, given κ m."""
-
-    def log_p(self, a: Floats) -> float:
-        """Logarithm of its probability, about, for κ m of shape `(k,)`."""
-
-    def counts(self, a: Floats, number: int, rng: np.random.Generator) -> Integers:
-        """So many draws of the counts for κ m of shape `(k,)`, shape `(number, G, k)`."""
-
-
 class Target:
-    """The posterior density of κ and m."""
+    """The posterior density of κ and m.
 
-    def __init__(self, evidence: Evidence, priors: Priors) -> None:
-        self._evidence, self._priors = evidence, priors
+    Parameters
+    ----------
+    evidence : PrivateSizes or PublicSizes
+        What was drawn.
+    kappa, m : Any, ndarray
+        Priors: a frozen continuous distribution of scipy, and the concentration of a Dirichlet
+        distribution, shape `(k,)`.
+    """
+
+    def __init__(self, evidence: PrivateSizes | PublicSizes, kappa: Any, m: Floats) -> None:
+        self.evidence, self._kappa, self._m = evidence, kappa, m
 
     def log_density(self, log_kappa: Floats, log_m: Floats) -> Floats:
         """Log-density of several ln κ and logarithms of m, shape `(n, k)`, up to a constant."""
-        a = concentrations(log_kappa, log_m)
-        of_data = np.array([self._evidence.log_p(row) for row in a])
-        return np.nan_to_num(of_data + self._priors.log_density(log_kappa, log_m), nan=-np.inf)
+        log_p = np.array([self.evidence.log_p(a) for a in concentrations(log_kappa, log_m)])
+        with np.errstate(all="ignore"):
+            log_p += self._kappa.logpdf(np.exp(log_kappa)) + log_kappa + log_m @ self._m
+        return np.where(np.isfinite(log_p), log_p, -np.inf)
 
     def proposals(self, shares: Floats) -> Proposals:
         """Proposals along all values of κ that are likely where m is about `shares`, which are then
         nearer to the most probable m.
         """
-        ends, log_m = self._priors.ends(), np.log(shares)
+        low, high = np.log(self._kappa.ppf([_LEFT_OUT, 1 - _LEFT_OUT]))
+        log_m = np.log(shares)
         for _ in range(_LOOKS):
-            grid = np.linspace(*ends, _POINTS)
+            grid = np.linspace(low, high, _POINTS)
             log_p = self.log_density(grid, np.tile(log_m, (_POINTS, 1)))
             likely = np.flatnonzero(log_p > log_p.max() - _LOWEST)
-            ends = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, _POINTS - 1)]
+            low, high = grid[max(likely[0] - 1, 0)], grid[min(likely[-1] + 1, _POINTS - 1)]
             _, log_m, _ = self._centre(grid[log_p.argmax()], log_m)
-        edges, laws = np.linspace(*ends, _INTERVALS + 1), []
+        edges, laws = np.linspace(low, high, _INTERVALS + 1), []
         for log_kappa in (edges[1:] + edges[:-1]) / 2:
             laws.append(self._centre(log_kappa, log_m))
             log_m = laws[-1][1]
@@ -162,7 +144,7 @@ class Target:
         here, *away = self.log_density(np.full(len(points), log_kappa), points)
         up, down = np.reshape(away, (2, -1))
         slope, bend = (up - down) / (2 * _WIDTH), (2 * here - up - down) / _WIDTH**2
-        shapes = np.maximum(bend / (1 - np.exp(log_m)), self._priors.m)
+        shapes = np.maximum(bend / (1 - np.exp(log_m)), self._m)
         step = slope / shapes
         step /= max(1.0, np.abs(step).max() / _LONGEST)
         whole, new = shapes.sum(), log_m + step
@@ -173,18 +155,13 @@ class Target:
 
 
 def draws_of(
-    evidence: Evidence,
-    priors: Priors,
-    shares: Floats,
-    effective: int,
-    rng: np.random.Generator,
-    counts: int = 1,
+    target: Target, shares: Floats, effective: int, rng: np.random.Generator, counts: int = 1
 ) -> tuple[Floats, Integers, float]:
     """κ m and the `counts`, `(draws, k)` and `(draws, G, k)`, and how many effective draws of κ m
     they are: so many, where that can be had; m is about `shares`.
     """
-    target, wanted = Target(evidence, priors), max(effective, min(_FEWEST, _ENOUGH // counts))
     laws, worth = target.proposals(shares), 0.0
+    wanted = max(effective, min(_FEWEST, _ENOUGH // counts))
     rounds: list[Any] = []
     while worth < wanted and len(rounds) * _ROUND < _MOST * wanted:
         drawn = laws.draw(_ROUND, rng)
@@ -194,5 +171,5 @@ def draws_of(
         worth = float(1 / (weights**2).sum())
     chosen, times = np.unique(copies(weights, wanted, rng), return_counts=True)
     a, times = concentrations(log_kappa, log_m)[chosen], _EACH * times
-    drawn_counts = [evidence.counts(*pair, rng) for pair in zip(a, times.tolist(), strict=True)]
+    drawn_counts = [target.evidence.counts(*pair, rng) for pair in zip(a, times, strict=True)]
     return np.repeat(a, times, axis=0), np.concatenate(drawn_counts), worth

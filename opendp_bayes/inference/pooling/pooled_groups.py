@@ -11,7 +11,7 @@ import numpy as np
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
-from opendp_bayes.inference.pooling.pooled_draws import BYTES_OF_DRAWS, Evidence, Priors, draws_of
+from opendp_bayes.inference.pooling.pooled_draws import BYTES_OF_DRAWS, Target, draws_of
 from opendp_bayes.inference.pooling.private_sizes import PrivateSizes
 from opendp_bayes.inference.pooling.public_sizes import PublicSizes
 from opendp_bayes.mathematics.telling import told
@@ -60,13 +60,14 @@ class PooledGroups:
                 f" {effective * MOST_BYTES / most / 1e9:.3g} GB; must be at most {most}, for"
                 f" {MOST_BYTES / 1e9:g} GB."
             )
-        if self.sizes is None:
-            evidence: Evidence = PrivateSizes(noisy, self.mean_size)
-        else:
-            evidence = PublicSizes(noisy, np.array([*map(nearest_counts, counts, self.sizes)]))
+        evidence = (
+            PrivateSizes(noisy, self.mean_size)
+            if self.sizes is None
+            else PublicSizes(noisy, np.array([*map(nearest_counts, counts, self.sizes)]))
+        )
         shares = m_prior / m_prior.sum() + counts.sum(axis=0)
-        priors = Priors(kappa_prior, m_prior)
-        return draws_of(evidence, priors, shares / shares.sum(), effective, rng, counts.size)
+        target = Target(evidence, kappa_prior, m_prior)
+        return draws_of(target, shares / shares.sum(), effective, rng, counts.size)
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:

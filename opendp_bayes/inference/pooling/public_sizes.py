@@ -10,16 +10,16 @@ from scipy import fft, special
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial, one_of
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.private_sizes import DEPTH, Risings
-from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import typical_std
 
 #: Of groups with so few records every possible count is looked at.
 _SMALL = 64
 #: A mass of a sum that rounding may make of none.
 _TINY = 1e-300
-#: The largest tilt of a group's counts, how many deviations their expected sum may be from the
-#: public one, and the variance of what rounds whole numbers.
-_LARGEST, _NEAR, _ROUNDING = 100.0, 1.0, 1 / 12
+#: The largest tilt by which the counts of a group are moved from what was drawn, times the scale of
+#: the noise.
+_LARGEST = 0.5
 
 
 class PublicSizes:
@@ -50,6 +50,10 @@ class PublicSizes:
         log_mass = noisy.log_mass(self._nodes, (..., None)) - special.gammaln(self._nodes + 1.0)
         self._log_mass = np.where(self._nodes <= high[..., None], log_mass, -np.inf)
         self._risings = Risings(self._nodes, np.arange(len(low))[:, None, None])
+        #: The tilt that makes of the sum of what was drawn the public one, for normal noise.
+        missing = (sizes - noisy.drawn.sum(axis=0)) / (typical_std(noisy.noise) ** 2 * len(low))
+        largest = np.where(noisy.noised.all(axis=0), _LARGEST / noisy.noise.scale, 0.0)
+        self._missing = np.clip(missing, -largest, largest)
         #: How far the sum is from its least, and how long the law of a sum is.
         self._place = sizes - low.sum(axis=0)
         self._length = fft.next_fast_len(int((high - low).sum(axis=0).max()) + 1, real=True)
@@ -84,25 +88,10 @@ class PublicSizes:
         each one longer, of shapes `(k, G, ...)`; and logarithms of a factor of each group.
         """
         log_p = self._log_mass + self._risings.of(a)
-        tilt = self._tilt(log_p, a.sum())
+        # Counts have about the public sum: transforms lose the digits of what is far less probable.
+        tilt = np.log((self._sizes + 0.5) / (self._sizes + a.sum())) + self._missing
         log_p += tilt[:, None] * self._nodes
         tops = log_p.max(axis=2, keepdims=True)
         masses = np.exp(log_p - tops)
         waves = fft.rfft(masses, self._length).cumprod(axis=0)
         return masses, waves, tops.sum(axis=(0, 2)) - tilt * self._sizes
-
-    def _tilt(self, log_p: Floats, kappa: float) -> Floats:
-        """Logarithms of factors, one for each record, with which the counts of every group have
-        about the public sum: transforms lose the digits of sums that are far less probable than
-        others.
-        """
-
-        def beyond(tilt: Floats, groups: Integers) -> tuple[Floats, Floats]:
-            x = self._nodes[:, groups]
-            share = special.softmax(log_p[:, groups] + tilt[:, None] * x, axis=2)
-            mean = (share * x).sum(axis=2, keepdims=True)
-            std = np.sqrt((share * (x - mean) ** 2).sum(axis=(0, 2)) + _ROUNDING)
-            return (mean.sum(axis=(0, 2)) - self._sizes[groups]) / std, std
-
-        start = np.log((self._sizes + 0.5) / (self._sizes + kappa))
-        return increasing_roots(beyond, start, -_LARGEST, _LARGEST, _NEAR)
