@@ -7,7 +7,7 @@ from scipy import special, stats
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import one_of, picked
 from opendp_bayes.inference.learned.cells import Cells
-from opendp_bayes.inference.learned.intensity_law import SMOOTH, STEP
+from opendp_bayes.inference.learned.intensity_law import SMOOTH, STEP, HamiltonianChains
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from tests.helpers import oracles
@@ -86,10 +86,10 @@ def begun(of, ordered, chains, moves, rng):
     """Cells, and chains of them that have forgotten where they began."""
     cells = Cells(of, ordered)
     for _ in range(4):
-        found = cells.chains(chains, rng)
+        found = HamiltonianChains(cells, chains, rng)
         found.move(-(-moves // 5), adapt=True)
         cells.begin_at(found, rng)
-    found = cells.chains(chains, rng)
+    found = HamiltonianChains(cells, chains, rng)
     found.move(-(-moves // 5), adapt=True)
     return cells, found
 

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import opendp_bayes as ob
 from opendp_bayes.inference.answers import learned_posterior
 from opendp_bayes.inference.learned.cells import Cells, Draw
-from opendp_bayes.inference.learned.intensity_law import Points
+from opendp_bayes.inference.learned.intensity_law import HamiltonianChains, Points
 from opendp_bayes.inference.learned.noised_table import Effects, NoisedTable, margins_of
 from opendp_bayes.inference.likelihood import drawn_counts
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
@@ -204,7 +204,7 @@ def test_coordinates_of_effects_have_the_density_of_their_prior():
     for at, margin in enumerate(margins):
         tau, v = np.exp(log_tau[:, at, None]), u[:, start : start + margin.reach.size]
         start += margin.reach.size
-        of_c = margin.back(margin.of_cells(known[None]), 2) + (tau * margin.reach) ** -2
+        of_c = margin.back(known[None], 2) + (tau * margin.reach) ** -2
         log_p += stats.norm.logpdf(v / np.sqrt(of_c), 0, tau * margin.reach).sum(axis=1)
         log_p += stats.halfcauchy.logpdf(tau[:, 0]) + log_tau[:, at]
         volume -= np.log(of_c).sum(axis=1) / 2
@@ -362,7 +362,7 @@ def test_tilted_counts_come_to_the_public_sum():
     cells, rng = Cells(of), np.random.default_rng(0)
 
     def away():
-        chains = cells.chains(4, rng)
+        chains = HamiltonianChains(cells, 4, rng)
         chains.move(15, adapt=True)
         counts = cells.drawn(chains, rng)[1]
         sums = counts.sum(axis=1)

@@ -19,6 +19,7 @@ from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.engines import Listed, mixtures_of_draws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.learned.cells import Cells, Draw
+from opendp_bayes.inference.learned.intensity_law import HamiltonianChains
 from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
 from opendp_bayes.inference.sampling.importance import copies
 from opendp_bayes.inference.sampling.markov_chain import (
@@ -144,10 +145,10 @@ def _run(cells: Cells, rng: np.random.Generator) -> tuple[Draw, Diagnostics | No
     is still wanted.
     """
     for _ in range(_STARTS if cells.margins or cells.size is not None else 0):
-        chains = cells.chains(_CHAINS, rng)
+        chains = HamiltonianChains(cells, _CHAINS, rng)
         chains.move(_BEFORE, adapt=True)
         cells.begin_at(chains, rng)
-    chains = cells.chains(_CHAINS, rng)
+    chains = HamiltonianChains(cells, _CHAINS, rng)
     chains.move(_BEFORE, adapt=True)
 
     def draw(moves: int) -> Draw:

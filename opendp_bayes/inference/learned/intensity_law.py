@@ -116,11 +116,6 @@ class IntensityLaw:
         return t + added, 1 / t.shape[-1] - ridge_part / whole
 
     @staticmethod
-    def lattice(lowest: float, highest: float) -> Points:
-        """The points of the lattice between two logarithms of intensities."""
-        return Points(lowest, highest)
-
-    @staticmethod
     def weights(x: Floats) -> Floats:
         """Expected numbers."""
         return np.exp(np.minimum(x, _MOST))
@@ -180,10 +175,6 @@ class IntensityLaw:
                 break
         return t
 
-    def chains(self, number: int, rng: np.random.Generator) -> "HamiltonianChains":
-        """Chains of draws, so many."""
-        return HamiltonianChains(self, number, rng)
-
 
 class HamiltonianChains:
     """Chains of x and of the other coordinates, which begin about the most probable x.
@@ -196,9 +187,7 @@ class HamiltonianChains:
 
     def __init__(self, law: IntensityLaw, chains: int, rng: np.random.Generator) -> None:
         self._law, self._rng = law, rng
-        #: Lengths of steps in the coordinates of x, and in the others.
-        self._lengths = np.full(2, 0.3)
-        self._block = np.repeat([0, 1], [law.shown.size, law.start.size])
+        self._length = 0.3  # of a step
         mode, modes, log_evidence = np.full(law.shown.size, law.centre), [], []
         for smooth in SMOOTH:
             precision = law.precision(smooth)
@@ -223,18 +212,16 @@ class HamiltonianChains:
         return loss - log_size, np.concatenate([slope, of_others], axis=1)
 
     def move(self, times: int, *, adapt: bool = False) -> None:
-        """Move all chains, and let them change their smoothness, so many times; to adapt lengths,
-        in the coordinates of x and in the others by turns.
+        """Move all chains, and let them change their smoothness, so many times; to adapt the length
+        of steps.
         """
-        rng, blocks = self._rng, 1 + self._block[-1]
-        for i in range(times):
-            block = i % blocks
-            lengths = np.where(adapt & (np.arange(2) != block), 0.0, self._lengths)
+        rng = self._rng
+        for _ in range(times):
             y, modes = self._y, [array[self.smooth] for array in self._modes]
             loss, slope = self._loss(y, modes)
             speed = rng.standard_normal(y.shape)
             energy = loss + (speed**2).sum(axis=1) / 2
-            step = lengths[self._block] * rng.uniform(0.7, 1.1, (len(y), 1))
+            step = self._length * rng.uniform(0.7, 1.1, (len(y), 1))
             with np.errstate(all="ignore"):
                 for _ in range(_STEPS):
                     speed = speed - step / 2 * slope
@@ -251,8 +238,8 @@ class HamiltonianChains:
             moved = -rng.standard_exponential(len(y)) < gain
             self.smooth = np.where(moved, neighbour, self.smooth)
             if adapt:
-                length = self._lengths[block] * np.exp(0.3 * (chance.mean() - _ACCEPTED))
-                self._lengths[block] = np.clip(length, 0.002, 0.6)
+                length = self._length * math.exp(0.3 * (chance.mean() - _ACCEPTED))
+                self._length = min(max(length, 0.002), 0.6)
 
     @property
     def weights(self) -> Floats:

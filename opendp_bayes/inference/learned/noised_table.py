@@ -18,9 +18,11 @@ I_i that the cells have of c_i: what is known well stays where it is as τ moves
 moves with it (a partial non-centring).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -74,12 +76,9 @@ class NoisedTable:
     @property
     def largest(self) -> int:
         """A number that no count exceeds but with negligible probability."""
-        reach = [int(look.drawn.max()) + look.noise.reach(_DEPTH) for look in self.looks]
-        highest = max(min(reach), 1)
-        if self.size is None:
-            return highest
-        is_bounded = all(look.is_complete for look in self.looks)
-        return min(highest, max(self.size, 1)) if is_bounded else self.size
+        looks = [look for look in self.looks if look.is_complete]
+        limits = [int(look.drawn.max()) + look.noise.reach(_DEPTH) for look in looks]
+        return max(min(limits if self.size is None else [*limits, self.size]), 1)
 
     def start(self) -> Integers:
         """Counts to begin with, shape `(k,)`."""
@@ -96,10 +95,7 @@ class NoisedTable:
         """Log-probability of what was drawn of some cells, given candidates for their counts of
         shape `(chains, cells, candidates)`; likewise shaped.
         """
-        log_mass = np.zeros(counts.shape)
-        for look in self.looks:
-            log_mass += look.log_mass(counts, (cells, None))
-        return log_mass
+        return np.sum([look.log_mass(counts, (cells, None)) for look in self.looks], axis=0)
 
 
 def table_of(releases: Sequence[ReleasedData], size: int | None) -> NoisedTable:
@@ -162,16 +158,14 @@ class Margin:
         """Effects, shape `(n, levels)`, of coefficients of shape `(n, m)`."""
         return _products(self.waves, c)
 
-    def back(self, effects: Floats, power: int = 1) -> Floats:
-        """Sums over levels of each times the waves there, or a power of these."""
-        return _products([waves.T**power for waves in self.waves], effects)
-
-    def of_cells(self, values: Floats) -> Floats:
-        """Sums over the cells of each level, of values of shape `(..., k)`."""
-        levels = int(np.prod([len(waves) for waves in self.waves]))
+    def back(self, values: Floats, power: int = 1) -> Floats:
+        """Sums over the cells of values, shape `(n, k)`, times the waves there or a power of these,
+        shape `(n, m)`.
+        """
+        levels = math.prod(len(waves) for waves in self.waves)
         entry = np.arange(len(values))[:, None] * levels + self.level
-        sums = np.bincount(entry.ravel(), values.ravel(), len(values) * levels)
-        return np.asarray(sums, dtype=np.float64).reshape(len(values), levels)
+        sums: Any = np.bincount(entry.ravel(), values.ravel(), len(values) * levels)
+        return _products([waves.T**power for waves in self.waves], sums.reshape(len(values), -1))
 
 
 class Effects:
@@ -193,57 +187,55 @@ class Effects:
         self, margins: list[Margin], information: Floats, noisy_counts: Integers, scale: float
     ) -> None:
         self.margins, self._k = margins, information.size
-        self._precision = [
-            margin.back(margin.of_cells(information[None]), 2)[0] for margin in margins
-        ]
-        self._until = np.cumsum([margin.reach.size for margin in margins])
-        start, scales = [], []
-        for margin, precision in zip(margins, self._precision, strict=True):
-            wanted = np.zeros((1, precision.size))
+        sizes = [margin.reach.size for margin in margins]
+        self._until = np.cumsum(sizes)
+        #: Which margin has each coefficient, shape `(m, margins)`.
+        self._own = np.repeat(np.eye(len(margins)), sizes, axis=0)
+        self._reach = np.concatenate([margin.reach for margin in margins])
+        self._precision = self._back(information[None], 2)[0]
+        whole = self._precision + np.exp(-2 * _START) / self._reach**2
+        self._scales = 1 / np.sqrt(1 + 2 * (self._precision / whole) ** 2 @ self._own)
+        wanted = np.zeros(self._reach.size)
+        for margin, own in zip(margins, np.split(wanted, self._until), strict=False):
             if len(margin.variables) == 1:
-                number = np.maximum(margin.of_cells(np.ones((1, self._k))), 1.0)
-                means = margin.of_cells(noisy_counts[None].astype(np.float64)) / number
-                wanted = margin.back(np.log(np.maximum(means, scale / np.sqrt(number))))
-            free = np.exp(-2 * _START) / margin.reach**2
-            start.append(wanted[0] * np.sqrt(precision + free))
-            scales.append(1 / np.sqrt(1 + 2 * ((precision / (precision + free)) ** 2).sum()))
-        self._scales = np.array(scales)
-        self.start: Floats = np.concatenate([*start, np.zeros(len(margins))])
+                number = np.bincount(margin.level)[margin.level]
+                mean = np.bincount(margin.level, noisy_counts)[margin.level] / number
+                log_mean = np.log(np.maximum(mean, scale / np.sqrt(number)))
+                own += margin.back(log_mean[None] / number)[0]
+        self.start: Floats = np.append(wanted * np.sqrt(whole), np.zeros(len(margins)))
+
+    def _back(self, values: Floats, power: int = 1) -> Floats:
+        return np.concatenate([margin.back(values, power) for margin in self.margins], axis=1)
 
     def log_tau(self, u: Floats) -> Floats:
         """The logarithms of scales, shape `(chains, margins)`."""
-        return np.asarray(_START + self._scales * u[:, self._until[-1] :])
+        return np.asarray(_START + self._scales * u[:, self._reach.size :])
+
+    def _coefficients(self, u: Floats) -> tuple[Floats, Floats]:
+        """The c of all margins, and their precisions before all else is known."""
+        free = np.exp(-2 * self.log_tau(u) @ self._own.T) / self._reach**2
+        return u[:, : self._reach.size] / np.sqrt(self._precision + free), free
 
     def locations(self, u: Floats) -> Floats:
         """Sums of the effects of each cell, shape `(chains, k)`."""
-        sums, log_tau = np.zeros((len(u), self._k)), self.log_tau(u)
-        parts = np.split(u, self._until, axis=1)
-        for margin, precision, v, log_scale in zip(
-            self.margins, self._precision, parts, log_tau.T, strict=False
-        ):
-            c = v / np.sqrt(precision + np.exp(-2 * log_scale[:, None]) / margin.reach**2)
-            sums += margin.effects(c)[:, margin.level]
+        sums, c = np.zeros((len(u), self._k)), self._coefficients(u)[0]
+        for margin, own in zip(self.margins, np.split(c, self._until, axis=1), strict=False):
+            sums += margin.effects(own)[:, margin.level]
         return sums
 
     def loss(self, u: Floats, slope: Floats) -> tuple[Floats, Floats]:
         """Minus the logarithm of the prior density of u, and its gradient together with that of
         what has such a `slope` in locations.
         """
-        log_tau, parts = self.log_tau(u), np.split(u, self._until, axis=1)
-        tau = np.exp(log_tau)
-        loss = (np.log1p(tau**2) - log_tau).sum(axis=1)
-        of_tau, gradients = 2 * tau**2 / (1 + tau**2) - 1, []
-        for i, (margin, precision) in enumerate(zip(self.margins, self._precision, strict=True)):
-            free = tau[:, i, None] ** -2 / margin.reach**2
-            whole = precision + free
-            c, free_share = parts[i] / np.sqrt(whole), free / whole
-            loss += (free * c**2 + np.log(whole)).sum(axis=1) / 2 + precision.size * log_tau[:, i]
-            of_c = free * c + margin.back(margin.of_cells(slope))
-            gradients.append(of_c / np.sqrt(whole))
-            of_tau[:, i] += ((of_c * free_share - free * c) * c - free_share).sum(
-                axis=1
-            ) + precision.size
-        return loss, np.concatenate([*gradients, of_tau * self._scales], axis=1)
+        c, free = self._coefficients(u)
+        whole, log_tau, sizes = self._precision + free, self.log_tau(u), self._own.sum(axis=0)
+        tau_squared = np.exp(2 * log_tau)
+        loss = (np.log1p(tau_squared) + (sizes - 1) * log_tau).sum(axis=1)
+        loss += (free * c**2 + np.log(whole)).sum(axis=1) / 2
+        of_c = free * c + self._back(slope)
+        of_free = (of_c * free / whole - free * c) * c - free / whole
+        of_tau = 2 * tau_squared / (1 + tau_squared) + sizes - 1 + of_free @ self._own
+        return loss, np.concatenate([of_c / np.sqrt(whole), of_tau * self._scales], axis=1)
 
 
 def margins_of(

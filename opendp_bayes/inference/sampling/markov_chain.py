@@ -172,15 +172,12 @@ def r_hat_and_ess(values: Floats) -> tuple[Floats, Floats]:
 def _normal_scores(values: Floats) -> Floats:
     """Those of the ranks in each row; equal values share the mean of theirs."""
     rows = values.reshape(len(values), -1)
-    order = np.argsort(rows, axis=1)
-    ascending, positions = np.take_along_axis(rows, order, axis=1), np.arange(rows.shape[1])
-    new = np.diff(ascending, axis=1) != 0
-    edge = np.ones((len(rows), 1), dtype=np.bool_)
-    first = np.maximum.accumulate(np.where(np.hstack([edge, new]), positions, 0), axis=1)
-    last = np.where(np.hstack([new, edge]), positions, positions[-1])
-    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
-    ranks = np.empty_like(rows, dtype=np.float64)
-    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
+    ascending = np.sort(rows, axis=1)
+    upto = [
+        [each.searchsorted(row, side) for side in ("left", "right")]
+        for each, row in zip(ascending, rows, strict=True)
+    ]
+    ranks = (np.sum(upto, axis=1) + 1) / 2
     return np.asarray(special.ndtri((ranks - 0.375) / (rows.shape[1] + 0.25))).reshape(values.shape)
 
 
