@@ -56,8 +56,8 @@ class RowLimit:
 
 
 def rule_of(limits: Sequence[RowLimit]) -> str:
-    """Which rows are kept, in words, if a fixed rule decides it: the first ones, or the last ones.
-    Empty where no rows are limited, or some are drawn.
+    """The fixed rule by which rows are kept, in words: the first ones, or the last ones. Empty
+    where no rows are limited, or some are drawn.
     """
     rules = [limit.rule for limit in limits]
     return "; of these ".join(rules) if all(rules) else ""

@@ -62,7 +62,7 @@ OTHERS = [(name, not public) for name, public in TURNS]
 def test_the_level_is_that_of_all_depths(name: str, public: bool) -> None:
     """But for a bisection's last step, of which there are ten, and for steps of draws."""
     posterior = private(*TABLES[name], public=public).posterior
-    laws, draws = posterior._known.probabilities, posterior.sample(2000, random_state=0)
+    laws, draws = posterior._basis.probabilities, posterior.sample(2000, random_state=0)
     depth = depths(laws, draws)
     for level in LEVELS:
         right = by_depths(depth, level, level)
@@ -73,7 +73,7 @@ def test_the_level_is_that_of_all_depths(name: str, public: bool) -> None:
 def test_ranks_of_draws_are_not_its_depths() -> None:
     """Negative control: where draws stand for the laws, the level is another."""
     posterior = private(*TABLES["ten"]).posterior
-    laws, draws = posterior._known.probabilities, posterior.sample(500, random_state=0)
+    laws, draws = posterior._basis.probabilities, posterior.sample(500, random_state=0)
     ranks = (np.argsort(np.argsort(draws, axis=0), axis=0) + 0.5) / len(draws)
     depth = np.sort(np.abs(2 * ranks - 1).max(axis=1))
     assert abs(depth[int(0.95 * len(draws))] - pointwise_level(laws, draws, 0.95)) > 1e-4
@@ -111,7 +111,7 @@ def test_where_no_draw_misses_the_level_is_the_highest_that_may_be_needed() -> N
 def test_every_level_is_between_its_bounds(level):
     posterior = private(TABLES["ten"][0], 2.0, public=True).posterior
     found = pointwise_level(
-        posterior._known.probabilities, posterior.sample(4000, random_state=0), level
+        posterior._basis.probabilities, posterior.sample(4000, random_state=0), level
     )
     assert level <= found <= 1 - (1 - level) / 10 < 1
 

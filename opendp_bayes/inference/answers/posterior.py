@@ -162,13 +162,13 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     def _law(self, position: int) -> OfMixture:
         """The law of the probability of one category."""
-        return OfMixture(self._known.probabilities[position], self._engine.independent)
+        return OfMixture(self._basis.probabilities[position], self._engine.independent)
 
     @cached_property
     def counts(self) -> CountsPosterior:
         """The posterior of the true counts, those of the records that were counted."""
         return CountsPosterior(
-            self.categories, self._known.counted.counts, self._known.counted.sample
+            self.categories, self._basis.counted.counts, self._basis.counted.sample
         )
 
     @cached_property
@@ -176,28 +176,28 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """The posterior of the number of records; a certainty where that is public."""
         categories = list(range(len(self.categories)))
         return NumberPosterior(
-            "records", self._known.counted.records, self._known.counted.sample, categories
+            "records", self._basis.counted.records, self._basis.counted.sample, categories
         )
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
-        return self._known.probabilities.mean()
+        return self._basis.probabilities.mean()
 
     def std(self) -> Floats:
         """Posterior standard deviations, shape `(k,)`."""
-        return self._known.probabilities.std()
+        return self._basis.probabilities.std()
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Marginal posterior density of every category at the values of shape `(...)`; shape `(...,
         k)`. It is the least exact next to 0 and 1, where it may be infinite.
         """
-        return self._known.probabilities.pdf(as_numbers(values, "values")[..., None])
+        return self._basis.probabilities.pdf(as_numbers(values, "values")[..., None])
 
     def cdf(self, values: ArrayLike) -> Floats:
         """Marginal posterior probability of being at most the values, of shape `(...)`; shape
         `(..., k)`.
         """
-        return self._known.probabilities.cdf(as_numbers(values, "values")[..., None])
+        return self._basis.probabilities.cdf(as_numbers(values, "values")[..., None])
 
     def interval(self, level: float = 0.95, kind: Interval = "eti") -> Intervals[Floats]:
         """Lower and upper ends of credible intervals of probability `level`, two arrays of shape
@@ -372,7 +372,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         places = positions_of(categories, self.categories, "categories")
         labels = tuple(self.categories[i] for i in places)
         unordered = tuple(label for label in self.unordered if place_of(label, labels) is not None)
-        return self._of_parts([[place] for place in places], labels, unordered=unordered)
+        return self._of_parts([[position] for position in places], labels, unordered=unordered)
 
     def difference(self, first: Label, second: Label) -> Quantity:
         """The probability of one category minus that of another, for instance of two parties, by
@@ -385,7 +385,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """
         places = positions_of([first, second], self.categories, "first, second")
         others = [position for position in range(len(self.categories)) if position not in places]
-        parts = [[place] for place in places] + ([others] if others else [])
+        parts = [[position] for position in places] + ([others] if others else [])
         merged = self._of_parts(parts, tuple(range(len(parts))))
         return merged.quantity(_first_less_second, f"{first} - {second}")
 
@@ -482,7 +482,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         if ordered._smooth == ():
             quantiles.warning = OF_NO_ORDER
         elif ordered._pulls is not None:
-            records = float(ordered._known.counted.counts.mean().sum())
+            records = float(ordered._basis.counted.counts.mean().sum())
             quantiles.warning = said_of_pulls(
                 quantiles, ordered._pulls(), records, ordered._engine.cumulative
             )
@@ -593,9 +593,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
         parts, labels = [[position] for position in release.inside], release.categories
-        part = self._of_parts(parts, labels, release.axes, release.unordered, release.ordered)
-        part.releases = (release,)
-        return part
+        posterior = self._of_parts(parts, labels, release.axes, release.unordered, release.ordered)
+        posterior.releases = (release,)
+        return posterior
 
     def _of_parts(
         self: N,
@@ -615,12 +615,12 @@ class NoiseAwarePosterior(UnderflowIsZero):
                 f"categories={list(labels)!r}: would be all that are left; must be at least 2,"
                 " because the probability of one among itself is 1."
             )
-        inside = [position for part in parts for position in part]
+        inside = [position for cells in parts for position in cells]
         engine, groups = self._engine, parts
         if len(inside) < len(self.categories):
             engine, places = engine.given(inside), iter(range(len(inside)))
-            groups = [[next(places) for _ in part] for part in parts]
-        if groups != [[place] for place in range(len(inside))]:
+            groups = [[next(places) for _ in cells] for cells in parts]
+        if groups != [[position] for position in range(len(inside))]:
             engine = engine.merged(groups)
         posterior = self._made(engine, labels, axes, unordered)
         posterior._smooth = self._smooth
@@ -671,8 +671,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         return OfDraws(partial(_of_independent, first, second), number, behind, 0)
 
     @property
-    def _known(self) -> Engine:
-        """What answers are computed from."""
+    def _basis(self) -> Engine:
+        """The engine, from which answers are computed, after what is to be said first."""
         first, self._on_first_use = self._on_first_use, None
         if first is not None:
             first()
@@ -696,11 +696,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     def _interval(self, level: float, kind: Interval) -> tuple[Floats, Floats]:
         if kind == "hdi":
-            return self._known.probabilities.shortest_interval(level)
+            return self._basis.probabilities.shortest_interval(level)
         if kind == "simultaneous" and len(self.categories) > 2:
             draws = self.sample(self._number_of_rows, random_state=0)
-            level = pointwise_level(self._known.probabilities, draws, level)
-        return self._known.probabilities.interval(level)
+            level = pointwise_level(self._basis.probabilities, draws, level)
+        return self._basis.probabilities.interval(level)
 
     def _estimates(self) -> str:
         """Means and standard deviations, for `repr`."""

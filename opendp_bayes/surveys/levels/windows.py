@@ -106,8 +106,8 @@ def _counts_of(weights: Weights, leaves: Integers, highest: int) -> tuple[Floats
 def _smoothed(
     weights: Weights, mean: Floats, variance: Floats, center: Floats, spread: Floats
 ) -> tuple[Floats, Floats]:
-    """Means and variances of normal laws at all nodes given all others, by those of the leaves and
-    the slopes and bends of inner nodes' weights at counts, so far to both sides as they may be.
+    """Means and variances of normal laws at all nodes given all others, by those of the leaves.
+    Slopes and bends of inner nodes' weights are taken so far to both sides as counts may be.
     """
     tree = weights.tree
     mean, variance, before, wide = mean.copy(), variance.copy(), mean.copy(), variance.copy()
