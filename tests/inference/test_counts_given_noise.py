@@ -11,6 +11,8 @@ import pytest
 from scipy import special, stats
 
 from opendp_bayes.inference.convolution import counts_given_noise, sums
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers import envelope, oracles
 from tests.helpers.brute_force import EveryCount
@@ -397,6 +399,19 @@ def test_a_group_is_the_same_sum_in_every_part():
     drawn_sums = counts.sample_sums(parts, 4000, rng).mean(axis=0)
     one_by_one = [counts.counts.mean()[list(part)].sum() for part in parts]
     np.testing.assert_allclose(drawn_sums, one_by_one, atol=1.0)  # 4 standard errors
+
+
+def test_groups_of_wide_counts_whose_transforms_are_nothing_at_most_waves():
+    """Counts whose law is wide beside a step have transforms of 0, also several of a group."""
+    drawn = 1000 * np.array([9, 121, 269, 58, 66, 52, 122, 132, 70, 1, 70, 31])
+    looks = [DrawnCounts.of(drawn, DiscreteGaussian(9.0))]
+    counts = CountsGivenNoise.of(looks, np.full(12, 3.0))
+    for group in ([0, 1], list(range(10)), list(range(11))):
+        (law, mixture), *_ = counts.together([group])
+        assert law.mean()[0] == pytest.approx(counts.counts.mean()[group].sum(), abs=0.1)
+        assert mixture.mean()[0] == pytest.approx(
+            counts.probabilities.mean()[group].sum(), abs=1e-6
+        )
 
 
 @pytest.mark.parametrize("times", [[1, 1], [1, 1, 1], [3, 1, 2], [4], [1000, 1, 900]])

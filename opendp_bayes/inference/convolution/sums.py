@@ -126,9 +126,9 @@ _ROUNDING = 1e-15
 _BLOCK, _KEPT = 1 << 19, 1 << 23
 #: Counts so many of their deviations, and records, from the mean are left out.
 _FAR = 45.0
-#: In place of a transform that is 0, by which nothing can be divided; and of so many counts a
-#: product is divided, above which it may be less than any float.
-_NOT_NOTHING, _DIVIDED = 1e-100, 12
+#: In place of a transform that is less, far below its rounding, so that it can be divided by that
+#: of so many counts: their product is above the least float.
+_NOT_NOTHING, _DIVIDED = 1e-20, 12
 #: Points beyond both ends that a cubic reads.
 _END = 4
 
@@ -240,7 +240,7 @@ class _OfOneStep:
         masses = np.exp(logs - moments.log_norm[some].T[self._row])
         laws = (self._spread @ masses).reshape(self.times.size, self._points, -1)
         waves = fft.rfft(np.ascontiguousarray(laws.swapaxes(1, 2)), self._length)
-        waves[waves == 0] = _NOT_NOTHING
+        waves[np.abs(waves) < _NOT_NOTHING] = _NOT_NOTHING
         both = waves, _product(waves, self.times)
         if self.times.size * moments.tilts.size * self._length <= _KEPT:
             self._waves_by_start[some.start] = both
