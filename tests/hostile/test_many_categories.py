@@ -104,7 +104,7 @@ def test_limits_of_many_categories_are_of_pictures_too(pictures: None) -> None:
     cells = tuple((f"a{i}", f"b{j}") for i in range(110) for j in range(2))
     table = release((5,) * 220, cells, axes=("a", "b")).plot()
     assert len(table.get_yticklabels()) == 100
-    assert table.get_xlabel() == "Share (the first 100 of 110 rows)"
+    assert table.get_ylabel() == "a (the first 100 of 110 rows)"
     assert time.process_time() - start < 60
 
 

@@ -170,7 +170,7 @@ def test_discovered_questions_are_of_their_own_context():
     message = (
         r"questions\['code'\]: categories\['town'\]='discover': .* ob\.discover\(query, 'town'\)"
     )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(TypeError, match=message):
         ob.survey(context().query(), {"code": asked})
 
 

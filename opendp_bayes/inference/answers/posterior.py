@@ -112,6 +112,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
         pulls: Callable[[], Floats] | None = None,
         smooth: tuple[str, ...] | None = None,
     ) -> None:
+        if not isinstance(releases, Sequence):
+            raise TypeError(f"releases={told(releases)}: must be a list of releases.")
         self.releases = tuple(releases)
         if categories is None:
             categories, axes = self.releases[0].categories, self.releases[0].axes
