@@ -10,7 +10,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, get_args
@@ -31,20 +30,23 @@ _SMALLEST, _NO_DATABASE = 512, "file is not a database"
 _PATIENCE = 60.0
 
 
-@dataclass
 class Intent:
     """A release that is entered and has not ended.
 
-    Attributes
+    Parameters
     ----------
     loss : Loss
         What it costs; whoever makes it may lower it.
-    is_reading : bool
+
+    Attributes
+    ----------
+    is_reading
         Whether data may have been read, so that a failure from now on uses budget.
     """
 
-    loss: Loss
-    is_reading: bool = False
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.is_reading = False
 
 
 class Ledger(Unchanging):

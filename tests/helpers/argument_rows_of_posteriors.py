@@ -308,5 +308,8 @@ POSTERIORS = [
 #: Of every result that has estimates.
 SHEETS = of_methods(
     POOLED,
-    {"sheet": ({}, repr, {"different": {"title": "t", "percent": True}, "refused": {"wait": 3}})},
+    {
+        "sheet": ({}, repr, {"different": {"title": "t", "percent": True}, "refused": {"wait": 3}}),
+        "estimates": ({}, repr, OTHER_LEVEL),
+    },
 )

@@ -114,9 +114,7 @@ def test_a_wrong_function_fails_before_the_draws(ask, message, made, monkeypatch
 
 
 def test_one_category_beside_itself_is_refused(made):
-    with pytest.raises(
-        ValueError, match=r"first, second=\['b', 'b'\]: must name every category once"
-    ):
+    with pytest.raises(ValueError, match=r"first, second=\['b', 'b'\]: .*category once"):
         made.posterior.difference("b", "b")
 
 

@@ -115,7 +115,7 @@ def test_limits_in_the_order_of_columns_or_of_groups_are_refused_with_another(or
 def test_limits_by_computed_columns_are_refused_until_they_have_a_name():
     made, half = query(of_persons()), C("i") // 2
     for by in (["s", half], [half, "s"]):
-        with pytest.raises(ValueError, match="filter: truncation by a computed column is not fol"):
+        with pytest.raises(ValueError, match=r"filter: truncation .*computed column"):
             ob.posterior(made.truncate_per_group(1, by=by), **OF_I)
     limited = made.with_columns(half=half).truncate_per_group(1, by=["half"]).truncate_per_group(2)
     asked = {"categories": [0, 1], "nulls": 0, "unknown": 0}
