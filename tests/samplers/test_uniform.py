@@ -42,6 +42,14 @@ def test_words_of_a_seed_are_noticed(seeds, monkeypatch):
     assert not are_of_the_system(monkeypatch)
 
 
+@pytest.mark.parametrize("bound", [2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**70])
+def test_integers_below_bounds_around_machine_integers(bound: int) -> None:
+    """That all are below half of the bound has a chance of 2^-64."""
+    found = uniform.uniform_below(bound, 64).tolist()
+    assert 0 <= min(found) <= max(found) < bound
+    assert max(found) >= bound // 2
+
+
 @pytest.mark.parametrize(
     ("halving", "rest", "value"),
     [(1, 0, (1 + 2.0**-53) / 2), (1, 2**64 - 1, 1 - 2.0**-54), (4, 0, (1 + 2.0**-53) / 4 / 2)],

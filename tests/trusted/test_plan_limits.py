@@ -7,8 +7,9 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.trusted import stable_plans as query_plan
+from tests.helpers.contexts import plain_context
 from tests.helpers.leaking_plans import SCHEMA, C, counted, unchecked
-from tests.helpers.plan_queries import OF_I, Bound, of_persons, query
+from tests.helpers.plan_queries import FRAME, OF_I, Bound, of_persons, query
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,21 @@ def test_limits_by_computed_columns_are_refused_until_they_have_a_name():
     limited = made.with_columns(half=half).truncate_per_group(1, by=["half"]).truncate_per_group(2)
     asked = {"categories": [0, 1], "nulls": 0, "unknown": 0}
     assert ob.posterior(limited, "half", **asked).release().d_in == 2
+
+
+def test_columns_that_an_earlier_step_computed_are_not_forgotten():
+    """Bounds by them limit the number of rows alone, whatever is computed after them."""
+    frame, high = pl.LazyFrame(FRAME, schema=SCHEMA), C("i") > 1
+    of = plain_context(frame, {"contributions": 1, "identifier": "p"}, {"rho": 0.5}, 2)
+    asked = {"nulls": "missing", "mechanism": "gaussian_parameters"}
+    scales = set()
+    for plan in (
+        lambda q: q.with_columns(high=high),
+        lambda q: q.with_columns(high=high).with_columns(t=C("i")),
+    ):
+        limited = plan(of.query()).truncate_per_group(1, by=["high"]).truncate_per_group(2)
+        scales.add(ob.posterior(limited, "high", **asked).release().mechanism.scale)
+    assert len(scales) == 1
 
 
 SEEDED = pl.int_range(pl.len()).shuffle(seed=5).over("p") < 1

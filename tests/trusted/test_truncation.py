@@ -196,6 +196,13 @@ def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(source, tmp
         ob.combine_tables({"age": surveys[0]["age"], "alone": alone})
 
 
+def test_rows_are_drawn_once_for_two_questions() -> None:
+    two = {name: LEVELS[name] for name in ("four", "age")}
+    survey = ob.survey(opened(FRAME.lazy()).query().truncate_per_group(2), two).release()
+    ages = np.array(survey["age"].noisy_counts).reshape(4, 4)
+    assert ages.sum(axis=1).tolist() == list(survey["four"].noisy_counts)
+
+
 def test_surveys_and_contexts_in_memory_have_one_posterior() -> None:
     survey = ob.survey(opened(SOME.lazy()).query().truncate_per_group(2), LEVELS).release()
     posterior: Any = ob.Survey.from_json(survey.to_json()).posterior
@@ -231,6 +238,8 @@ UNORDERED = [
     lambda data: data.with_columns(C("age").sort_by("group") + 0),
     lambda data: data.with_columns(age=0 + C("age").sort_by("group")),
     lambda data: data.with_columns(C("age").fill_null(C("age").sort_by("group"))),
+    lambda data: data.with_columns(pl.when(C("age") > 9).then(0).otherwise(C("age").shuffle())),
+    lambda data: data.with_columns(pl.when(C("age").shuffle() > 9).then(0).otherwise("age")),
     lambda data: data.select(pl.all().gather(pl.int_range(pl.len()).shuffle(seed=1))),
     lambda data: data.select(pl.all().gather(C("group").arg_sort())),
     lambda data: data.select(pl.all().top_k_by("group", 10)),
