@@ -4,7 +4,7 @@ argument, its value and the constraint.
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -122,9 +122,9 @@ def as_text(value: Any, argument: str) -> str:
 
 
 def as_names(value: Any, argument: str) -> list[str]:
-    """Return one name or a sequence of them as a list."""
+    """Return one name, a sequence of them, or the keys of a mapping, as a list."""
     names = [value] if isinstance(value, str) else value
-    names = list(names) if isinstance(names, Iterable) else [names]
+    names = list(names) if isinstance(names, (Sequence, Mapping)) else [names]
     are_names = all(isinstance(text, str) for text in names)
     return _checked(
         names, value, argument, are_names, "a name, a str, or a list of names", TypeError

@@ -53,6 +53,7 @@ answers/by_label:check_others
 answers/by_label:place_among
 answers/ordered:QuantilePosterior.value
 answers/ordered:quantiles_of
+answers/posterior:NoiseAwarePosterior.__init__
 answers/posterior:NoiseAwarePosterior._in_order
 answers/posterior:NoiseAwarePosterior._of_parts
 answers/posterior:NoiseAwarePosterior.quantity

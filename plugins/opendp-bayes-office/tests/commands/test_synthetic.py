@@ -67,7 +67,7 @@ PRIOR = ('column = "vote"', 'column = "vote"\nprior = 0.5')
         (f"{FILES} --dry-run", ("", ""), "--dry-run: draws nothing that --synthetic"),
         ("votes.toml", ("", ""), "DATA: is missing; name the"),
         ("made.json --ledger l", ("", ""), r"--ledger l: .*report from data"),
-        ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
+        ("votes.csv", ("", ""), r"votes\.csv: text: .*not a result"),
         (FILES, BY, r"results\[1\]\.by: .*joint"),
         (FILES, PRIOR, r"results\[1\]\.prior: .*with joint"),
         (FILES, ('nulls = "b"\n', ""), r"results\[0\]\.column='vote': .*same"),
